@@ -1,0 +1,474 @@
+"""Kernels made of kernels: sum, scale, product, composition, columns, radial-over, normalisation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bochner.arrays import Float64, Matrix, Rows
+from bochner.errors import DataError, KernelError
+from bochner.kernels import series as maclaurin
+from bochner.kernels.base import Kernel, number
+from bochner.kernels.dot import DotKernel, DotProduct, Exponential, Homogeneous, Linear, Polynomial
+from bochner.kernels.histogram import Chi2
+from bochner.kernels.pairwise import upper
+from bochner.kernels.profile import Profile
+from bochner.kernels.register import register
+from bochner.kernels.series import Series
+from bochner.kernels.spectrum import OnColumns, Spectrum, added
+from bochner.kernels.stationary import Cauchy, Gaussian, Laplacian, Matern, Stationary
+
+
+def as_kernel(value: Any) -> Kernel:
+    """A kernel, or a positive number as a constant kernel."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        return DotProduct([number("a constant kernel", value)])
+    raise KernelError(f"kernels combine with kernels and positive numbers, not with {value!r}")
+
+
+def add(first: Any, second: Any) -> Kernel:
+    """first + second, with nested sums made flat."""
+    parts: list[Kernel] = []
+    for kernel in (as_kernel(first), as_kernel(second)):
+        parts.extend(kernel.parts if isinstance(kernel, Sum) else [kernel])
+    return Sum(tuple(parts))
+
+
+def multiply(first: Any, second: Any) -> Kernel:
+    """first · second; a number scales."""
+    if isinstance(first, Kernel) and isinstance(second, Kernel):
+        parts: list[Kernel] = []
+        for kernel in (first, second):
+            parts.extend(kernel.parts if isinstance(kernel, Product) else [kernel])
+        return Product(tuple(parts))
+    factor, kernel = (second, first) if isinstance(first, Kernel) else (first, second)
+    if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)) or not isinstance(kernel, Kernel):
+        raise KernelError(f"kernels combine with kernels and positive numbers, not with {factor!r}")
+    factor = number("the factor of a kernel", factor)
+    if isinstance(kernel, Scale):
+        return Scale(factor * kernel.factor, kernel.inner)
+    return Scale(factor, kernel)
+
+
+def compose(outer: Kernel, inner: Kernel) -> Kernel:
+    """outer(inner(x, y)) for a dot-product kernel outer: f applied to a kernel instead of ⟨x, y⟩.
+
+    >>> compose(Polynomial(2), Gaussian(0.5)).gram([[0.0]], [[0.0]]).tolist()
+    [[4.0]]
+    """
+    return Compose(outer, inner)
+
+
+def _enclosed(kernel: Kernel, text: bool, loose: tuple[type, ...]) -> str:
+    shown = kernel.render(text)
+    return f"({shown})" if isinstance(kernel, loose) else shown
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Sum(Kernel):
+    """k₁ + k₂ + …"""
+
+    parts: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        _require_kernels("a sum", self.parts)
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        return sum((k._gram(X, Y) for k in self.parts[1:]), self.parts[0]._gram(X, Y))
+
+    def _diag(self, X: Matrix) -> Float64:
+        return sum((k._diag(X) for k in self.parts[1:]), self.parts[0]._diag(X))
+
+    def _distance2(self, X: Matrix, Y: Matrix) -> Float64:
+        return sum((k._distance2(X, Y) for k in self.parts[1:]), self.parts[0]._distance2(X, Y))
+
+    def series(self) -> Series | None:
+        found = [k.series() for k in self.parts]
+        return None if None in found else _fold(found, lambda a, b: a + b)  # type: ignore[no-any-return]
+
+    def profile(self) -> Profile | None:
+        found = [k.profile() for k in self.parts]
+        return None if None in found else _fold(found, lambda a, b: a + b)  # type: ignore[no-any-return]
+
+    def render(self, text: bool) -> str:
+        return " + ".join(k.render(text) for k in self.parts)
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield Gaussian(0.5) + 0.3 * Polynomial(2)
+        yield Laplacian(0.4) + Matern(1.5, 1.0) + 0.5
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Product(Kernel):
+    """k₁ · k₂ · …"""
+
+    parts: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        _require_kernels("a product", self.parts)
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        return math.prod((k._gram(X, Y) for k in self.parts[1:]), start=self.parts[0]._gram(X, Y))
+
+    def _diag(self, X: Matrix) -> Float64:
+        return math.prod((k._diag(X) for k in self.parts[1:]), start=self.parts[0]._diag(X))
+
+    def spectrum(self) -> Spectrum | None:
+        found = [k.spectrum() for k in self.parts]
+        return None if None in found else _fold(found, added)  # type: ignore[no-any-return]
+
+    def series(self) -> Series | None:
+        found = [k.series() for k in self.parts]
+        return None if None in found else _fold(found, lambda a, b: a * b)  # type: ignore[no-any-return]
+
+    def render(self, text: bool) -> str:
+        return " * ".join(_enclosed(k, text, (Sum,)) for k in self.parts)
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield Gaussian(0.3) * Matern(1.5, 1.5)
+        yield (Gaussian(0.3) + Linear()) * Polynomial(2)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Scale(Kernel):
+    """factor · k with factor > 0."""
+
+    factor: float
+    inner: Kernel
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", number("the factor of a kernel", self.factor))
+        _require_kernels("a scaled kernel", (self.inner,))
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        return self.factor * self.inner._gram(X, Y)
+
+    def _diag(self, X: Matrix) -> Float64:
+        return self.factor * self.inner._diag(X)
+
+    def _distance2(self, X: Matrix, Y: Matrix) -> Float64:
+        return self.factor * self.inner._distance2(X, Y)
+
+    def spectrum(self) -> Spectrum | None:
+        spectrum = self.inner.spectrum()
+        return None if spectrum is None else spectrum.scaled(self.factor)
+
+    def series(self) -> Series | None:
+        series = self.inner.series()
+        return None if series is None else series.scaled(self.factor)
+
+    def profile(self) -> Profile | None:
+        profile = self.inner.profile()
+        return None if profile is None else profile.scaled(self.factor)
+
+    def render(self, text: bool) -> str:
+        return f"{self.factor!r}*{_enclosed(self.inner, text, (Sum, Product))}"
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield 2.5 * Gaussian(0.5)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Compose(Kernel):
+    """f(inner(x, y)) with f the series of a dot-product kernel (Kar & Karnick, section 5)."""
+
+    outer: Kernel
+    inner: Kernel
+
+    def __post_init__(self) -> None:
+        _require_kernels("a composition", (self.outer, self.inner))
+        if not isinstance(self.outer, DotKernel):
+            raise KernelError(f"the outer kernel of a composition must be a dot-product kernel, not {self.outer}")
+
+    def _outer(self) -> DotKernel:
+        assert isinstance(self.outer, DotKernel)
+        return self.outer
+
+    def check(self, rows: Rows) -> None:
+        # The outer kernel sees values of the inner one, never the rows.
+        self.inner.check(rows)
+        limit = self._outer().reach() if not self.outer.unresolved() else math.inf
+        if math.isfinite(limit):
+            values = self.inner._diag(rows.values.astype(np.float64))
+            bad = np.flatnonzero(values >= limit)
+            if bad.size:
+                raise DataError(
+                    f"row {bad[0]} has K(x, x) = {values[bad[0]]:.6g} under {self.inner}, but {self.outer} converges "
+                    f"only below {limit:.6g}",
+                    int(bad[0]),
+                )
+
+    def _resolved(self, X: Matrix) -> Kernel:
+        inner = self.inner._resolved(X)
+        roots = np.sqrt(np.maximum(inner._diag(X), 0.0))[:, None]
+        return Compose(self.outer._resolved(roots), inner)
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        return self._outer().function(self.inner._gram(X, Y))
+
+    def _diag(self, X: Matrix) -> Float64:
+        return self._outer().function(self.inner._diag(X))
+
+    def series(self) -> Series | None:
+        inner = self.inner.series()
+        return None if inner is None else maclaurin.composed(self._outer().series(), inner)
+
+    def render(self, text: bool) -> str:
+        return f"compose({self.outer.render(text)}, {self.inner.render(text)})"
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield compose(Exponential(), Gaussian(0.5))
+        yield compose(Polynomial(2), compose(Homogeneous(2), Cauchy(0.5)))
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Over(Kernel):
+    """A radial kernel of the distance √(K(x,x) + K(y,y) − 2K(x,y)) of another kernel."""
+
+    outer: Kernel
+    inner: Kernel
+
+    def __post_init__(self) -> None:
+        _require_kernels("a radial kernel over another", (self.outer, self.inner))
+        outer = self.outer
+        if not isinstance(outer, Stationary) or isinstance(getattr(outer, outer.parameter), tuple):
+            raise KernelError(f"only a radial kernel with one scale can stand over another kernel, not {outer}")
+        if isinstance(outer, Laplacian):
+            outer.of_squared(np.zeros(1))
+
+    def _outer(self) -> Stationary:
+        assert isinstance(self.outer, Stationary)
+        return self.outer
+
+    def check(self, rows: Rows) -> None:
+        self.inner.check(rows)
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        factor = float(np.asarray(self._outer().factors())) ** 2
+        return self._outer().of_squared(factor * self.inner._distance2(X, Y))
+
+    def _diag(self, X: Matrix) -> Float64:
+        return np.ones(X.shape[0])
+
+    def _resolved(self, X: Matrix) -> Kernel:
+        inner, outer = self.inner._resolved(X), self._outer()
+        if isinstance(getattr(outer, outer.parameter), str):
+            return Over(outer.resolved_by_distance(upper(inner._distance2(X, X))), inner)
+        return Over(outer, inner)
+
+    def radial(self) -> tuple[Kernel, Kernel]:
+        return self.outer, self.inner
+
+    def spectrum(self) -> Spectrum | None:
+        return self.outer.spectrum() if isinstance(self.inner, Linear) else None
+
+    def render(self, text: bool) -> str:
+        return f"{self.outer.render(text)}.over({self.inner.render(text)})"
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield Gaussian(0.5).over(Chi2())
+        yield Matern(1.5, 1.0).over(Polynomial(2))
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class Normalized(Kernel):
+    """K(x, y) / √(K(x, x) K(y, y)); rows with K(x, x) = 0 give zero."""
+
+    inner: Kernel
+
+    def __post_init__(self) -> None:
+        _require_kernels("a normalised kernel", (self.inner,))
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        left, right = self.inner._diag(X), self.inner._diag(Y)
+        return self.inner._gram(X, Y) * _inverse_root(left)[:, None] * _inverse_root(right)[None, :]
+
+    def _diag(self, X: Matrix) -> Float64:
+        return (self.inner._diag(X) > 0.0).astype(np.float64)
+
+    def render(self, text: bool) -> str:
+        return f"{_enclosed(self.inner, text, (Sum, Product, Scale))}.normalized()"
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield Polynomial(2).normalized()
+
+
+def _inverse_root(values: Float64) -> Float64:
+    return np.where(values > 0.0, 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0)), 0.0)
+
+
+@register
+@dataclass(frozen=True, repr=False)
+class On(Kernel):
+    """A kernel on some columns: each item is a position, a name, or a range "10:300" or "f10:f300".
+
+    Ranges of positions exclude their end, as slices do; ranges of names include it.
+    """
+
+    inner: Kernel
+    columns: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        _require_kernels("a kernel on columns", (self.inner,))
+        if not self.columns:
+            raise KernelError("a kernel on columns needs at least one column")
+
+    def bound(self, names: Sequence[str] | None, d: int) -> On:
+        index = positions(self.columns, names, d)
+        inner_names = None if names is None else [names[j] for j in index]
+        return On(self.inner.bound(inner_names, len(index)), index)
+
+    def _index(self) -> list[int]:
+        if not all(isinstance(c, int) for c in self.columns):
+            raise KernelError(f"the columns of {self} are not bound to positions; call kernel.bound(names, d)")
+        return [int(c) for c in self.columns]
+
+    def check(self, rows: Rows) -> None:
+        index = self._index()
+        names = rows.names or [str(j) for j in range(rows.values.shape[1])]
+        self.inner.check(Rows(rows.values[:, index], tuple(names[j] for j in index)))
+
+    def _resolved(self, X: Matrix) -> Kernel:
+        return On(self.inner._resolved(X[:, self._index()]), self.columns)
+
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
+        left = X[:, self._index()]
+        return self.inner._gram(left, left if Y is X else Y[:, self._index()])
+
+    def _diag(self, X: Matrix) -> Float64:
+        return self.inner._diag(X[:, self._index()])
+
+    def _distance2(self, X: Matrix, Y: Matrix) -> Float64:
+        left = X[:, self._index()]
+        return self.inner._distance2(left, left if Y is X else Y[:, self._index()])
+
+    def spectrum(self) -> Spectrum | None:
+        inner = self.inner.spectrum()
+        if inner is None or not all(isinstance(c, int) for c in self.columns):
+            return None
+        return OnColumns(1.0, inner.mass, replace(inner, mass=1.0), tuple(self._index()))
+
+    def render(self, text: bool) -> str:
+        shown = [c if isinstance(c, str) else str(c) for c in _ranges(self.columns)]
+        plain = all(re.fullmatch(r"\w+(:\w+)?|-?\d*:-?\d*|-?\d+", item) for item in shown)
+        if text and plain:
+            inside = ", ".join(shown)
+        elif len(shown) == 1 and ":" in shown[0]:
+            inside = repr(shown[0])
+        else:
+            items = [c if isinstance(c, int) else c for c in _ranges(self.columns)]
+            inside = ", ".join(map(repr, items)) if text else repr(items)
+        return f"{_enclosed(self.inner, text, (Sum, Product, Scale))}.on({inside})"
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        yield Gaussian(0.5).on([0]) + Polynomial(2).on([0])
+
+
+def selection(columns: Any) -> tuple[int | str, ...]:
+    """What ``k.on`` accepts, as items of ``On.columns``."""
+    if isinstance(columns, slice):
+        if columns.step not in (None, 1):
+            raise KernelError("a slice of columns cannot have a step; give a list of positions")
+        start = "" if columns.start is None else columns.start
+        return (f"{start}:{'' if columns.stop is None else columns.stop}",)
+    if isinstance(columns, str):
+        return tuple(_item(part.strip()) for part in columns.split(","))
+    if isinstance(columns, (int, np.integer)):
+        return (int(columns),)
+    return tuple(_item(c) for c in columns)
+
+
+def _item(column: Any) -> int | str:
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+        return int(column)
+    if not isinstance(column, str) or not column:
+        raise KernelError(f"a column is a position, a name or a range, not {column!r}")
+    return int(column) if re.fullmatch(r"-?\d+", column) else column
+
+
+def positions(columns: Sequence[int | str], names: Sequence[str] | None, d: int) -> tuple[int, ...]:
+    """Positions of the chosen columns among d; columns without names are called f0, f1, …"""
+    known = {name: j for j, name in enumerate(names if names is not None else (f"f{j}" for j in range(d)))}
+    found: list[int] = []
+    for item in columns:
+        if isinstance(item, int):
+            if not -d <= item < d:
+                raise DataError(f"the kernel asks for column {item}, the rows have {d}", column=item)
+            found.append(item % d)
+        elif item in known:
+            found.append(known[item])
+        elif ":" in item:
+            start, stop = item.split(":", 1)
+            if all(re.fullmatch(r"(-?\d+)?", end) for end in (start, stop)):
+                low, high, _ = slice(int(start) if start else None, int(stop) if stop else None).indices(d)
+                if (stop and int(stop) > d) or low >= high:
+                    raise DataError(f"the kernel asks for columns {item}, the rows have {d}", column=item)
+            else:
+                low, high = _place(start, known, item), _place(stop, known, item) + 1
+                if low >= high:
+                    raise DataError(f"the kernel asks for columns {item}, but {stop} comes before {start}", column=item)
+            found.extend(range(low, high))
+        else:
+            found.append(_place(item, known, item))
+    return tuple(found)
+
+
+def _place(name: str, known: dict[str, int], item: str) -> int:
+    if name not in known:
+        shown = ", ".join(list(known)[:5]) + (", …" if len(known) > 5 else "")
+        raise DataError(f"the kernel asks for column {name!r} (in {item!r}), the rows have {shown}", column=name)
+    return known[name]
+
+
+def _ranges(columns: Sequence[int | str]) -> list[int | str]:
+    """Runs of four or more positions, written as ranges."""
+    out: list[int | str] = []
+    i = 0
+    while i < len(columns):
+        item, j = columns[i], i
+        while (
+            isinstance(item, int)
+            and item >= 0
+            and j + 1 < len(columns)
+            and isinstance(columns[j + 1], int)
+            and columns[j + 1] == item + (j + 1 - i)
+        ):
+            j += 1
+        if j - i >= 3 and isinstance(item, int):
+            out.append(f"{item}:{item + j - i + 1}")
+        else:
+            out.extend(columns[i : j + 1])
+        i = j + 1
+    return out
+
+
+def _require_kernels(what: str, parts: Sequence[Any]) -> None:
+    if not isinstance(parts, tuple) or not parts or not all(isinstance(k, Kernel) for k in parts):
+        raise KernelError(f"{what} is made of kernels, got {parts!r}")
+
+
+def _fold(items: Sequence[Any], combine: Any) -> Any:
+    result = items[0]
+    for item in items[1:]:
+        result = combine(result, item)
+    return result

@@ -1,0 +1,286 @@
+"""What a kernel is: an immutable object with an exact Gram and the facts that maps ask for."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from bochner.arrays import REALS, Domain, Float, Float64, Matrix, Rows, as_rows
+from bochner.errors import DataError, KernelError
+
+if TYPE_CHECKING:
+    from bochner.kernels.laplace import Measure
+    from bochner.kernels.profile import Profile
+    from bochner.kernels.series import Series
+    from bochner.kernels.spectrum import Spectrum
+
+
+class Kernel(ABC):
+    """A positive semidefinite function K(x, y).
+
+    Subclasses are frozen dataclasses; they compute in float64 and may assume checked rows.  A fact
+    that a kernel does not have is ``None``, so that the algebra can ask.
+    """
+
+    domain: ClassVar[Domain] = REALS
+
+    # ---- values -------------------------------------------------------------------------------
+    def gram(self, X: Any, Y: Any = None) -> Float:
+        """The exact matrix K(xᵢ, yⱼ), in float32 when all input is float32, else float64.
+
+        >>> from bochner import kernels
+        >>> kernels.Polynomial(2).gram([[1.0, 0.0]], [[2.0, 1.0]]).tolist()
+        [[9.0]]
+        """
+        left = as_rows(X)
+        right = left if Y is None else as_rows(Y)
+        if left.values.shape[1] != right.values.shape[1]:
+            raise DataError(
+                f"X has {left.values.shape[1]} columns and Y has {right.values.shape[1]}; "
+                "a kernel compares rows of the same columns"
+            )
+        kernel = self.prepared(left)
+        if right is not left:
+            kernel.check(right)
+        result = kernel._gram(_double(left.values), _double(right.values))
+        return result.astype(np.result_type(left.values.dtype, right.values.dtype), copy=False)
+
+    def diag(self, X: Any) -> Float:
+        """K(xᵢ, xᵢ) for every row, without the Gram."""
+        rows = as_rows(X)
+        result = self.prepared(rows)._diag(_double(rows.values))
+        return result.astype(rows.values.dtype, copy=False)
+
+    @abstractmethod
+    def _gram(self, X: Matrix, Y: Matrix) -> Float64: ...
+
+    @abstractmethod
+    def _diag(self, X: Matrix) -> Float64: ...
+
+    def _distance2(self, X: Matrix, Y: Matrix) -> Float64:
+        """Squared distance in feature space, K(x,x) + K(y,y) − 2K(x,y)."""
+        squared = self._diag(X)[:, None] + self._diag(Y)[None, :] - 2.0 * self._gram(X, Y)
+        return np.maximum(squared, 0.0, out=squared)
+
+    # ---- what has to be settled before values exist -----------------------------------------------
+    def prepared(self, rows: Rows) -> Kernel:
+        """This kernel with column names turned into positions, after checking the rows."""
+        kernel = self.bound(rows.names, rows.values.shape[1])
+        left_open = kernel.unresolved()
+        if left_open:
+            raise KernelError(
+                f"{', '.join(left_open)} is left to the data; call kernel.resolve(sample) first, or give a number"
+            )
+        kernel.check(rows)
+        return kernel
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows outside the domain, naming the first bad row and column."""
+        self.domain.require(rows, self._who())
+        for child in self.children():
+            child.check(rows)
+
+    def _who(self) -> str:
+        return f"the kernel {self}"
+
+    def bound(self, names: Sequence[str] | None, d: int) -> Kernel:
+        """The same kernel with columns given by position; checks that they exist among d."""
+        return self.rebuilt(lambda child: child.bound(names, d))
+
+    def unresolved(self) -> list[str]:
+        """Parameters that are left to the data, as written."""
+        own = [f"{f.name}={value!r}" for f in _fields(self) if isinstance(value := getattr(self, f.name), str)]
+        return own + [name for child in self.children() for name in child.unresolved()]
+
+    def resolve(self, sample: Any) -> Kernel:
+        """Replace every parameter left to the data by the number that a sample of rows gives.
+
+        >>> from bochner import kernels
+        >>> kernels.Gaussian("median").resolve([[0.0], [2.0], [4.0]])
+        Gaussian(gamma=0.125)
+        """
+        if sample is None:
+            if self.unresolved():
+                raise KernelError(f"{', '.join(self.unresolved())} is left to the data: pass a sample of rows")
+            return self
+        rows = as_rows(sample)
+        kernel = self.bound(rows.names, rows.values.shape[1])
+        kernel.check(rows)
+        return kernel._resolved(_double(_spread(rows.values)))
+
+    def _resolved(self, X: Matrix) -> Kernel:
+        return self.rebuilt(lambda child: child._resolved(X))
+
+    # ---- facts ------------------------------------------------------------------------------------
+    def spectrum(self) -> Spectrum | None:
+        """Shift-invariant kernels: the law of the frequencies (Bochner)."""
+        return None
+
+    def series(self) -> Series | None:
+        """Dot-product kernels: the Maclaurin series (Schoenberg)."""
+        return None
+
+    def laplace(self) -> Measure | None:
+        """Semigroup kernels: the Laplace measure (Berg, Christensen and Ressel)."""
+        return None
+
+    def profile(self) -> Profile | None:
+        """Additive kernels: the one-dimensional kernel."""
+        return None
+
+    def radial(self) -> tuple[Kernel, Kernel] | None:
+        """(outer, inner) where K is a radial kernel of the distance in the feature space of inner."""
+        return None
+
+    @classmethod
+    def examples(cls) -> Iterable[Kernel]:
+        """Instances that enrol the class in every law of the test suite."""
+        return ()
+
+    # ---- the tree ---------------------------------------------------------------------------------
+    def children(self) -> list[Kernel]:
+        """The kernels this one is made of."""
+        found: list[Kernel] = []
+        for f in _fields(self):
+            value = getattr(self, f.name)
+            found.extend([value] if isinstance(value, Kernel) else [])
+            found.extend(v for v in value if isinstance(v, Kernel)) if isinstance(value, tuple) else None
+        return found
+
+    def rebuilt(self, change: Callable[[Kernel], Kernel]) -> Self:
+        """The same node over changed children."""
+        if not self.children():
+            return self
+        new: dict[str, Any] = {}
+        for f in _fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Kernel):
+                new[f.name] = change(value)
+            elif isinstance(value, tuple) and any(isinstance(v, Kernel) for v in value):
+                new[f.name] = tuple(change(v) for v in value)
+        return replace(self, **new)  # type: ignore[type-var]
+
+    # ---- algebra ----------------------------------------------------------------------------------
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from bochner.kernels import algebra
+
+        return algebra.add(self, other)
+
+    def __radd__(self, other: float) -> Kernel:
+        from bochner.kernels import algebra
+
+        return algebra.add(other, self)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from bochner.kernels import algebra
+
+        return algebra.multiply(self, other)
+
+    def __rmul__(self, other: float) -> Kernel:
+        from bochner.kernels import algebra
+
+        return algebra.multiply(other, self)
+
+    def on(self, columns: Any) -> Kernel:
+        """This kernel on some columns only: positions, a slice, names, or text like "f10:f300"."""
+        from bochner.kernels import algebra
+
+        return algebra.On(self, algebra.selection(columns))
+
+    def normalized(self) -> Kernel:
+        """K(x, y) / √(K(x, x) K(y, y)); zero where K(x, x) is zero."""
+        from bochner.kernels import algebra
+
+        return algebra.Normalized(self)
+
+    # ---- text and JSON ----------------------------------------------------------------------------
+    def render(self, text: bool) -> str:
+        """Python source (``repr``) or the command line's text form (``str``); both can be parsed."""
+        shown = []
+        for f in _fields(self):
+            value = getattr(self, f.name)
+            if f.default is MISSING or value != f.default:
+                shown.append(f"{f.name}={render_value(value, text)}")
+        name = snake(type(self).__name__) if text else type(self).__name__
+        return f"{name}({', '.join(shown)})"
+
+    def __repr__(self) -> str:
+        return self.render(text=False)
+
+    def __str__(self) -> str:
+        return self.render(text=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON that ``kernels.from_json`` reads back to an equal kernel."""
+        body = {f.name: _to_json(getattr(self, f.name)) for f in _fields(self)}
+        return {"kernel": type(self).__name__, **body}
+
+
+def _fields(kernel: Kernel) -> tuple[Any, ...]:
+    return tuple(f for f in fields(kernel) if f.init)  # type: ignore[arg-type]
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Kernel):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return value
+
+
+def render_value(value: Any, text: bool) -> str:
+    """A parameter as one types it."""
+    if isinstance(value, Kernel):
+        return value.render(text)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(render_value(item, text) for item in value) + "]"
+    return str(value) if text and isinstance(value, str) else repr(value)
+
+
+def snake(name: str) -> str:
+    """ExpChi2 → exp_chi2."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _double(values: Matrix) -> Matrix:
+    return values if values.dtype == np.float64 else values.astype(np.float64)
+
+
+def _spread(values: Matrix, most: int = 1000) -> Matrix:
+    """At most ``most`` rows, evenly spread: heuristics need no more."""
+    n = values.shape[0]
+    return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
+
+
+def number(name: str, value: Any, *, least: float = 0.0, strict: bool = True) -> float:
+    """A finite parameter above ``least`` (or equal to it unless ``strict``), as a float."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise KernelError(f"{name} must be a number, got {value!r}") from None
+    if not np.isfinite(result) or result < least or (strict and result == least):
+        raise KernelError(f"{name} must be a finite number {'>' if strict else '≥'} {least:g}, got {value!r}")
+    return result
+
+
+def whole(name: str, value: Any, *, least: int = 1) -> int:
+    """An integer parameter."""
+    if isinstance(value, bool) or not float(number(name, value, least=least, strict=False)).is_integer():
+        raise KernelError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+    return int(value)
+
+
+def bandwidth(name: str, value: Any, rules: tuple[str, ...]) -> float | tuple[float, ...] | str:
+    """A positive number, one for each column, or the name of a rule that reads it from the data."""
+    if isinstance(value, str):
+        if value not in rules:
+            raise KernelError(f"{name} must be a positive number or one of {', '.join(rules)}; got {value!r}")
+        return value
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1:
+        return tuple(number(f"{name}[{i}]", item) for i, item in enumerate(value))
+    return number(name, value)
