@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,9 +27,15 @@ class Rows:
     names: tuple[str, ...] | None = None
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether X is one of SciPy's sparse arrays or matrices."""
+    return bool(sp.issparse(X))
+
+
 def column_name(names: Sequence[str] | None, column: int) -> str:
-    """How an error calls a column; columns without names are f0, f1, …"""
-    return f"'{names[column]}'" if names is not None else f"{column}"
+    """How an error calls a column: by its quoted name, or by its position."""
+    name = f"{column}" if names is None else names[column]
+    return name if name.isdigit() else f"'{name}'"
 
 
 def as_rows(X: Any, *, finite: bool = True) -> Rows:
@@ -42,13 +49,17 @@ def as_rows(X: Any, *, finite: bool = True) -> Rows:
     if isinstance(X, Rows):
         return X
     names: tuple[str, ...] | None = None
-    if sp.issparse(X):
-        values: Any = sp.csr_array(X)
-        values.sum_duplicates()
+    if is_sparse(X):
+        values: Any = _canonical(X) if X.ndim == 2 else X
+    elif hasattr(X, "collect") and not hasattr(X, "to_numpy"):
+        raise DataError("a lazy table has no rows yet; call its collect() first")
     elif hasattr(X, "columns") or hasattr(X, "column_names"):
         values, names = _from_table(X)
     else:
-        values = np.asarray(X)
+        try:
+            values = np.asarray(X)
+        except ValueError as error:
+            raise DataError(f"rows must form a two-dimensional array; {error}") from None
     if values.ndim != 2:
         hint = " (one row? use X[None, :]; one column? use X[:, None])" if values.ndim == 1 else ""
         raise DataError(f"rows must form a two-dimensional array, got shape {values.shape}{hint}")
@@ -58,62 +69,89 @@ def as_rows(X: Any, *, finite: bool = True) -> Rows:
     return Rows(values, names)
 
 
-def _from_table(table: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+def _canonical(X: Any) -> Matrix:
+    """CSR with sorted unique columns, so that its stored entries are its entries."""
+    values = sp.csr_array(X)
+    if not values.has_canonical_format:
+        values = values.copy()  # merging duplicates works in place, on the caller's own arrays
+        values.sum_duplicates()
+    return values
+
+
+def _from_table(table: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if hasattr(table, "column_names"):  # pyarrow
         names = tuple(table.column_names)
-        columns = [np.asarray(table.column(name).to_numpy()) for name in names]
+        columns = [np.asarray(table.column(j).to_numpy(zero_copy_only=False)) for j in range(len(names))]
+        # Objects keep what is not a number as it is, so that the error can show it.
+        columns = [c if c.dtype.kind in "iufb" else c.astype(object) for c in columns]
         return np.column_stack(columns) if columns else np.empty((table.num_rows, 0)), names
-    return np.asarray(table.to_numpy()), tuple(str(name) for name in table.columns)
+    for column, dtype in enumerate(getattr(table, "dtypes", ())):
+        if getattr(dtype, "is_temporal", bool)():  # polars would turn dates into numbers
+            raise DataError(
+                f"column {column_name(tuple(table.columns), column)} holds {dtype}, which is not a number; "
+                "encode or drop the column",
+                column=column,
+            )
+    labels = list(table.columns)
+    named = any(isinstance(label, str) for label in labels)  # pandas numbers the columns of a bare array
+    return np.asarray(table.to_numpy()), tuple(map(str, labels)) if named else None
 
 
 def _floating(values: Any, names: Sequence[str] | None) -> Any:
-    dtype = values.dtype
-    if dtype in (np.float32, np.float64):
-        return values
-    if dtype == np.float16:
-        return values.astype(np.float32)
-    if dtype.kind in "iub" or dtype == np.longdouble:
-        return values.astype(np.float64)
-    if dtype.kind == "O":
-        try:
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "f" and size <= 8:
+        return values.astype(np.float32 if size <= 4 else np.float64, copy=False)
+    if kind in "iubf":
+        with np.errstate(over="ignore"):
             return values.astype(np.float64)
-        except (TypeError, ValueError):
-            row, column = next(
-                (i, j) for i, line in enumerate(values) for j, value in enumerate(line) if not _is_number(value)
-            )
-            raise DataError(
-                f"row {row}, column {column_name(names, column)} holds {values[row, column]!r}, which is not a "
-                "number; encode or drop the column",
-                row,
-                column,
-            ) from None
-    raise DataError(f"rows must hold real numbers, got dtype {dtype}; encode text and categories first")
+    if kind == "c":
+        raise DataError(f"Complex data not supported: rows must hold real numbers, got dtype {values.dtype}")
+    if is_sparse(values) or kind not in "OUS":
+        raise DataError(f"rows must hold real numbers, got dtype {values.dtype}; encode such columns first")
+    good = np.frompyfunc(_is_number, 1, 1)(values).astype(bool)
+    if good.all():
+        return values.astype(np.float64)
+    row, column = first_where(good, np.logical_not)
+    raise DataError(
+        f"row {row}, column {column_name(names, column)} holds {values[row, column]!r}, which is not a number; "
+        "encode or drop the column",
+        row,
+        column,
+    )
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):  # "007" may be a name
+        return False
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
 
 def _require_finite(values: Matrix, names: Sequence[str] | None) -> None:
-    data = values.data if sp.issparse(values) else values
-    # A sum is finite when all terms are, and costs one pass without a temporary.
+    data = values.data if is_sparse(values) else values
+    # A sum is finite only when all terms are, and costs one pass without a temporary.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(data.sum()) or np.isfinite(data).all():
             return
     row, column = first_where(values, lambda entries: ~np.isfinite(entries))
-    value = values[[row]].toarray()[0, column] if sp.issparse(values) else values[row, column]
     raise DataError(
-        f"row {row}, column {column_name(names, column)} is {value}; remove or impute such rows first", row, column
+        f"row {row}, column {column_name(names, column)} is {_entry(values, row, column)}; "
+        "remove or impute such rows first",
+        row,
+        column,
     )
+
+
+def _entry(values: Matrix, row: int, column: int) -> float:
+    return float(dense(values[[row]])[0, column])
 
 
 def first_where(values: Matrix, test: Any) -> tuple[int, int]:
     """Row and column of the first stored entry that passes a test."""
-    if sp.issparse(values):
+    if is_sparse(values):
         entries = values.tocoo()
         hit = int(np.flatnonzero(test(entries.data))[0])
         return int(entries.coords[0][hit]), int(entries.coords[1][hit])
@@ -130,15 +168,17 @@ class Domain:
 
     def require(self, rows: Rows, who: str) -> None:
         """Refuse the first entry outside, naming its row and column."""
-        if self.lower == -np.inf:
-            return
         values = rows.values
-        data = values.data if sp.issparse(values) else values
-        lowest = data.min() if data.size else 0.0
+        if self.lower > 0.0 or (self.lower == 0.0 and self.open):
+            values = dense(values)  # the zeros that a sparse matrix does not store count too
+        data = values.data if is_sparse(values) else values
+        if self.lower == -np.inf or data.size == 0:
+            return
+        lowest = data.min()
         if lowest > self.lower or (lowest == self.lower and not self.open):
             return
         row, column = first_where(values, lambda x: (x <= self.lower) if self.open else (x < self.lower))
-        value = values[[row]].toarray()[0, column] if sp.issparse(values) else values[row, column]
+        value = _entry(values, row, column)
         sign = ">" if self.open else "≥"
         raise DomainError(
             f"row {row}, column {column_name(rows.names, column)} is {value:g}, but {who} needs "
@@ -154,7 +194,7 @@ NON_NEGATIVE = Domain(0.0)
 
 def dense(X: Matrix) -> Float:
     """The same rows without sparsity."""
-    return X.toarray() if sp.issparse(X) else np.asarray(X)
+    return np.asarray(X.toarray() if is_sparse(X) else X)
 
 
 def tiles(n: int, size: int) -> list[slice]:
@@ -182,11 +222,15 @@ def encode(array: NDArray[Any]) -> dict[str, Any]:
 
 def decode(item: dict[str, Any]) -> NDArray[Any]:
     """The array that ``encode`` wrote."""
-    dtype = np.dtype(item["dtype"])
+    try:
+        dtype = np.dtype(item["dtype"])
+        shape = tuple(int(n) for n in item["shape"])
+        content = base64.b64decode(item["base64"], validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"an encoded array has the keys dtype, shape and base64; {error!r}") from None
     if dtype.kind not in "iuf":
         raise DataError(f"an encoded array must hold numbers, got dtype {dtype}")
-    flat = np.frombuffer(base64.b64decode(item["base64"], validate=True), dtype=dtype)
-    shape = tuple(int(n) for n in item["shape"])
-    if any(n < 0 for n in shape) or int(np.prod(shape, dtype=object)) != flat.size:
-        raise DataError(f"an encoded array of {flat.size} numbers cannot have shape {shape}")
+    if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(content):
+        raise DataError(f"an encoded array of {len(content)} bytes cannot have shape {shape} and dtype {dtype}")
+    flat = np.frombuffer(content, dtype=dtype)
     return frozen(flat.reshape(shape).astype(dtype.newbyteorder("=")))

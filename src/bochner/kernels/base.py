@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from bochner.kernels.series import Series
     from bochner.kernels.spectrum import Spectrum
 
+#: how deep kernels of kernels may be nested: whatever is printed, compared or saved recurses
+DEEPEST = 64
+
 
 class Kernel(ABC):
     """A positive semidefinite function K(x, y).
@@ -28,6 +32,7 @@ class Kernel(ABC):
     """
 
     domain: ClassVar[Domain] = REALS
+    __array_ufunc__ = None  # np.float64(2) * kernel is the kernel's business, not an array of objects
 
     # ---- values -------------------------------------------------------------------------------
     def gram(self, X: Any, Y: Any = None) -> Float:
@@ -38,12 +43,8 @@ class Kernel(ABC):
         [[9.0]]
         """
         left = as_rows(X)
-        right = left if Y is None else as_rows(Y)
-        if left.values.shape[1] != right.values.shape[1]:
-            raise DataError(
-                f"X has {left.values.shape[1]} columns and Y has {right.values.shape[1]}; "
-                "a kernel compares rows of the same columns"
-            )
+        right = left if Y is None or Y is X else as_rows(Y)
+        _require_alike(left, right)
         kernel = self.prepared(left)
         if right is not left:
             kernel.check(right)
@@ -68,6 +69,13 @@ class Kernel(ABC):
         return np.maximum(squared, 0.0, out=squared)
 
     # ---- what has to be settled before values exist -----------------------------------------------
+    def settled(self, name: str) -> Any:
+        """A parameter, refused while it is left to the data."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            raise KernelError(f"{name}={value!r} is left to the data; call kernel.resolve(sample) first")
+        return value
+
     def prepared(self, rows: Rows) -> Kernel:
         """This kernel with column names turned into positions, after checking the rows."""
         kernel = self.bound(rows.names, rows.values.shape[1])
@@ -148,8 +156,7 @@ class Kernel(ABC):
         found: list[Kernel] = []
         for f in _fields(self):
             value = getattr(self, f.name)
-            found.extend([value] if isinstance(value, Kernel) else [])
-            found.extend(v for v in value if isinstance(v, Kernel)) if isinstance(value, tuple) else None
+            found.extend(v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Kernel))
         return found
 
     def rebuilt(self, change: Callable[[Kernel], Kernel]) -> Self:
@@ -174,7 +181,7 @@ class Kernel(ABC):
     def __radd__(self, other: float) -> Kernel:
         from bochner.kernels import algebra
 
-        return algebra.add(other, self)
+        return self if isinstance(other, int) and other == 0 else algebra.add(other, self)  # sum([k, …])
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         from bochner.kernels import algebra
@@ -257,22 +264,42 @@ def _spread(values: Matrix, most: int = 1000) -> Matrix:
     return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
 
 
+def _require_alike(left: Rows, right: Rows) -> None:
+    if left.values.shape[1] != right.values.shape[1]:
+        raise DataError(
+            f"X has {left.values.shape[1]} columns and Y has {right.values.shape[1]}; "
+            "a kernel compares rows of the same columns"
+        )
+    if left.names is not None and right.names is not None and left.names != right.names:
+        column = next(j for j, pair in enumerate(zip(left.names, right.names, strict=True)) if pair[0] != pair[1])
+        raise DataError(
+            f"column {column} is {left.names[column]!r} in X and {right.names[column]!r} in Y; "
+            "put the columns in the same order",
+            column=column,
+        )
+
+
 def number(name: str, value: Any, *, least: float = 0.0, strict: bool = True) -> float:
     """A finite parameter above ``least`` (or equal to it unless ``strict``), as a float."""
     try:
+        if isinstance(value, (str, bytes, bool, Kernel)) or np.ndim(value):
+            raise TypeError
         result = float(value)
     except (TypeError, ValueError):
         raise KernelError(f"{name} must be a number, got {value!r}") from None
-    if not np.isfinite(result) or result < least or (strict and result == least):
+    except OverflowError:
+        result = math.inf
+    if not math.isfinite(result) or result < least or (strict and result == least):
         raise KernelError(f"{name} must be a finite number {'>' if strict else '≥'} {least:g}, got {value!r}")
     return result
 
 
-def whole(name: str, value: Any, *, least: int = 1) -> int:
+def whole(name: str, value: Any, *, least: int = 1, most: int = 1_000_000) -> int:
     """An integer parameter."""
-    if isinstance(value, bool) or not float(number(name, value, least=least, strict=False)).is_integer():
-        raise KernelError(f"{name} must be a whole number ≥ {least}, got {value!r}")
-    return int(value)
+    result = number(name, value, least=least, strict=False)
+    if not result.is_integer() or result > most:
+        raise KernelError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+    return int(result)
 
 
 def bandwidth(name: str, value: Any, rules: tuple[str, ...]) -> float | tuple[float, ...] | str:
@@ -281,6 +308,8 @@ def bandwidth(name: str, value: Any, rules: tuple[str, ...]) -> float | tuple[fl
         if value not in rules:
             raise KernelError(f"{name} must be a positive number or one of {', '.join(rules)}; got {value!r}")
         return value
-    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1:
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
+        if not len(value):
+            raise KernelError(f"{name} needs one number for each column, got none")
         return tuple(number(f"{name}[{i}]", item) for i, item in enumerate(value))
     return number(name, value)

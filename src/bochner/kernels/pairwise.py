@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from bochner.arrays import Float64, Matrix, dense, tiles
+from bochner.arrays import Float64, Matrix, dense, is_sparse, tiles
 
 _ENTRIES = 1 << 18  # of a temporary: small enough for the cache, large enough for NumPy
 
@@ -29,36 +29,59 @@ def sum_over_columns(pair: Callable[[Float64, Float64], Float64], X: Matrix, Y: 
 
 def squared_norms(X: Matrix) -> Float64:
     """‖xᵢ‖²."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def products(X: Matrix, Y: Matrix) -> Float64:
     """⟨xᵢ, yₖ⟩ as a dense array."""
-    result = X @ Y.T
-    return np.asarray(result.toarray() if sp.issparse(result) else result, dtype=np.float64)
+    return np.asarray(dense(X @ Y.T), dtype=np.float64)
 
 
 def squared_distances(X: Matrix, Y: Matrix) -> Float64:
-    """‖xᵢ − yₖ‖², after centring so that a common offset does not cancel digits; zero on a diagonal."""
+    """‖xᵢ − yₖ‖² to nearly full relative precision; zero on the diagonal of a matrix with itself.
+
+    ‖x‖² + ‖y‖² − 2⟨x, y⟩ is fast but cancels for close rows, which kernels with a cusp (Matérn of
+    small ν) would show; rows are centred, and what is still close is computed from differences.
+    """
     same = X is Y
-    if not (sp.issparse(X) or sp.issparse(Y)):
+    if not (is_sparse(X) or is_sparse(Y)):
         centre = Y.mean(axis=0) if len(Y) else 0.0
         X, Y = X - centre, Y - centre
-    squared = squared_norms(X)[:, None] + squared_norms(Y)[None, :] - 2.0 * products(X, Y)
-    np.maximum(squared, 0.0, out=squared)
-    if same:
-        np.fill_diagonal(squared, 0.0)
-    return squared
+    left, right = squared_norms(X), squared_norms(Y)
+    out = np.empty((len(left), len(right)))
+    for rows in tiles(len(left), _ENTRIES // max(1, len(right))):
+        squared = out[rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # huge rows: ∞ − ∞, computed again below
+            np.multiply(products(X[rows], Y), -2.0, out=squared)
+            norms = left[rows, None] + right
+            squared += norms
+            norms *= 1e-6
+            close = ~(squared > norms)
+        if same:
+            diagonal = np.arange(len(squared)), np.arange(rows.start, rows.stop)
+            close[diagonal], squared[diagonal] = False, 0.0
+        for i, j in _pairs(close, X.shape[1]):
+            squared[i, j] = squared_norms(X[i + rows.start] - Y[j])
+    return out
+
+
+def _pairs(chosen: NDArray[np.bool_], d: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Row and column numbers of what is chosen, a tile at a time."""
+    i, j = np.nonzero(chosen)
+    for part in tiles(len(i), _ENTRIES // max(1, d)):
+        yield i[part], j[part]
 
 
 def absolute_distances(X: Matrix, Y: Matrix) -> Float64:
     """‖xᵢ − yₖ‖₁."""
-    if not sp.issparse(X):
-        return np.asarray(cdist(X, dense(Y), "cityblock"))
-    right = dense(Y)
-    return np.concatenate([cdist(dense(X[rows]), right, "cityblock") for rows in tiles(X.shape[0], 256)])
+    out = np.zeros((X.shape[0], Y.shape[0]))
+    if X.shape[1]:
+        right = dense(Y)
+        for rows in tiles(X.shape[0], 256):
+            out[rows] = cdist(dense(X[rows]), right, "cityblock")
+    return out
 
 
 def upper(G: Float64) -> Float64:

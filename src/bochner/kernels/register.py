@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from bochner.errors import KernelError
-from bochner.kernels.base import Kernel, snake
+from bochner.kernels.base import DEEPEST, Kernel, snake
 
 K = TypeVar("K", bound=type[Kernel])
 _classes: dict[str, type[Kernel]] = {}
@@ -52,22 +52,30 @@ def from_json(item: Any) -> Kernel:
     >>> kernels.from_json(kernels.Gaussian(0.5).to_json())
     Gaussian(gamma=0.5)
     """
+    return _kernel(item, depth=0)
+
+
+def _kernel(item: Any, depth: int) -> Kernel:
     if not isinstance(item, dict) or not isinstance(item.get("kernel"), str):
         raise KernelError("a kernel in JSON is an object with the key 'kernel'")
     cls = lookup(item["kernel"])
     known = {f.name for f in fields(cls) if f.init}  # type: ignore[arg-type]
-    given = set(item) - {"kernel"}
-    if given - known:
-        raise KernelError(f"{cls.__name__} has no parameter {', '.join(sorted(given - known))}")
+    given = [name for name in item if name != "kernel"]
+    unknown = [str(name) for name in given if name not in known]
+    if unknown:
+        raise KernelError(f"{cls.__name__} has no parameter {', '.join(unknown)}")
+    values = {name: _value(item[name], depth + 1) for name in given}
     try:
-        return cls(**{name: _value(item[name]) for name in given})
+        return cls(**values)
     except TypeError as error:
-        raise KernelError(f"{cls.__name__} cannot be made from {item}: {error}") from None
+        raise KernelError(f"{cls.__name__} cannot be made from {', '.join(given) or 'nothing'}: {error}") from None
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, depth: int) -> Any:
+    if depth > 2 * DEEPEST:  # a sum is an object and a list
+        raise KernelError(f"a kernel in JSON is nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
-        return from_json(value)
+        return _kernel(value, depth)
     if isinstance(value, list):
-        return tuple(_value(v) for v in value)
+        return tuple(_value(v, depth + 1) for v in value)
     return value

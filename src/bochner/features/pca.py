@@ -1,0 +1,107 @@
+"""Principal components of random features: draw many, keep the combinations that carry the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner.arrays import Float, Float64, Matrix, Rows, frozen, tiles
+from bochner.errors import MapError
+from bochner.features.base import Drawn, FeatureMap, register
+from bochner.features.fourier import RandomFourier
+from bochner.kernels import Gaussian
+from bochner.seeds import Seed
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class PCAFeatures(FeatureMap):
+    """(z(x) − mean) U with U the top n_features eigenvectors of the scatter of a wider map.
+
+    Without ``centred`` the scatter is Σ z zᵀ and the mean is not taken off, so that inner products still
+    stand for the kernel.  Fit on the sample of ``draw``, or with ``from_moments`` on streamed ones.
+    """
+
+    base: FeatureMap | None = None
+    centred: bool = False
+    basis: NDArray[Any] | None = None
+    mean: NDArray[Any] | None = None
+    base_seed: tuple[int, ...] | None = None
+    unbiased: ClassVar[bool] = False
+    needs_sample: ClassVar[bool] = True
+
+    def _base(self) -> FeatureMap:
+        if self.base is None:
+            raise MapError("PCAFeatures needs base=, the recipe of the wider map")
+        if self.base.n_features < self.n_features:
+            raise MapError(f"{self.n_features} components of {self.base.n_features} features cannot be had")
+        return self.base
+
+    def is_fitted(self) -> bool:
+        return self.basis is not None
+
+    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
+        if self.basis is not None or sample is None:
+            return self
+        node = seed.child("base")
+        base = replace(self._base(), kernel=self.kernel).prepared(d, node, sample)
+        drawn = base._draw(d, node)
+        scatter, total = np.zeros((drawn.width, drawn.width)), np.zeros(drawn.width)
+        for rows in tiles(sample.values.shape[0], 2048):
+            Z = drawn._features(sample.values[rows])
+            scatter += Z.T @ Z
+            total += Z.sum(axis=0)
+        n = sample.values.shape[0]
+        return replace(self, base=base)._from(drawn, scatter, total / n, n)
+
+    @classmethod
+    def from_moments(
+        cls, base: Drawn, n_features: int, scatter: Float64, mean: Float64, count: float, centred: bool = False
+    ) -> Drawn:
+        """The map from Σ z zᵀ (not centred), the mean and the number of rows of the base features."""
+        recipe = cls(base.kernel, n_features, base=base.map, centred=centred)
+        return recipe._from(base, scatter, mean, count)._draw(base.d, base.seed)
+
+    def _from(self, base: Drawn, scatter: Float64, mean: Float64, count: float) -> PCAFeatures:
+        S = scatter - count * np.outer(mean, mean) if self.centred else scatter
+        keep = self.n_features
+        if keep > base.width:
+            raise MapError(f"{keep} components of {base.width} features cannot be had")
+        vectors = np.linalg.eigh(0.5 * (S + S.T))[1][:, ::-1][:, :keep]
+        signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(keep)])
+        return replace(
+            self,
+            basis=frozen(vectors * signs),
+            mean=frozen(mean if self.centred else np.zeros_like(mean)),
+            base_seed=(base.seed.root, *base.seed.path),
+        )
+
+    def _draw(self, d: int, seed: Seed) -> DrawnPCA:
+        return DrawnPCA(self, d, seed)
+
+    @classmethod
+    def examples(cls, d: int) -> Iterable[FeatureMap]:
+        kernel = Gaussian(0.5 / d)
+        yield cls(kernel, 32, base=RandomFourier(kernel, 96, frequencies="orthogonal" if d > 1 else "iid"))
+
+
+class DrawnPCA(Drawn):
+    """The wider map and the projection."""
+
+    def __init__(self, recipe: PCAFeatures, d: int, seed: Seed):
+        assert recipe.basis is not None and recipe.mean is not None and recipe.base_seed is not None
+        root, *path = recipe.base_seed
+        self.base = recipe._base()._draw(d, Seed(root, tuple(path)))
+        self.basis, self.mean = recipe.basis, recipe.mean
+        super().__init__(recipe, d, seed, recipe.basis.shape[1])
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        Z = np.empty((X.shape[0], self.base.width), dtype=out.dtype)
+        self.base.fill(X, Z)
+        if np.any(self.mean):
+            Z -= self.mean.astype(out.dtype)
+        out[:] = Z @ self.basis.astype(out.dtype)

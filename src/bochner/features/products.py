@@ -1,0 +1,98 @@
+"""Columns that are products of random projections: what all Maclaurin maps are made of.
+
+Columns are kept by descending degree, so that the factors of level j are the leading columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner.arrays import Float, Float64, Matrix, dense, frozen
+from bochner.hot.reference import hadamard, power_of_two
+from bochner.seeds import Seed
+
+
+def by_degree(degrees: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
+    """The order of descending degrees, and how many columns have a factor at each level."""
+    order = np.argsort(-degrees, kind="stable")
+    levels = [int((degrees > level).sum()) for level in range(int(degrees.max(initial=0)))]
+    return order, levels
+
+
+def per_factor(weights: Float64, degrees: NDArray[np.int64]) -> Float64:
+    """|weight|^(1/degree): spread over the factors, it cannot overflow before they do."""
+    return np.asarray(np.power(weights, 1.0 / np.maximum(degrees, 1)))
+
+
+class RademacherProducts:
+    """Real columns weight · ∏ⱼ ωⱼᵀx with independent signs ω, given as rows (Σ degrees, d), column by column."""
+
+    def __init__(self, degrees: NDArray[np.int64], weights: Float64, signs: NDArray[np.int8]):
+        self.order, self.levels = by_degree(degrees)
+        start = np.cumsum(degrees) - degrees
+        self.constant = frozen(np.where(degrees == 0, weights, 1.0)[self.order])
+        root = per_factor(weights, degrees)
+        self.signs = [
+            frozen(signs[start[self.order[:count]] + level].T, np.int8) for level, count in enumerate(self.levels)
+        ]
+        self.roots = frozen(root[self.order])
+        self.width = len(degrees)
+
+    def fill(self, X: Matrix, out: Float) -> None:
+        product = np.empty((X.shape[0], self.width), dtype=out.dtype)
+        product[:] = self.constant
+        for signs, count in zip(self.signs, self.levels, strict=True):
+            product[:, :count] *= (X @ signs.astype(out.dtype)) * self.roots[:count].astype(out.dtype)
+        out[:, self.order] = product
+
+
+class ComplexSketch:
+    """Complex projections [H diag(δ) x]_π with δ ∈ {±1, ±i}: E u(x) conj(u(y)) = ⟨x, y⟩, E u(x) u(y) = 0.
+
+    Each block of p = 2^⌈log₂ d⌉ columns has fresh signs and its own permutation of the rows of H.
+    """
+
+    def __init__(self, d: int, count: int, seed: Seed):
+        self.size, self.count = power_of_two(d), count
+        streams = [seed.stream("block", j) for j in range(-(-count // self.size))]
+        codes = np.array([s.signs(2, self.size) for s in streams], dtype=np.int8)
+        # δ = s or is, with s the first sign and i where the second is −1.
+        sign, turn = codes[:, 0], codes[:, 1] < 0
+        self.parts = frozen(np.stack([np.where(turn, 0, sign), np.where(turn, sign, 0)], axis=1), np.int8)
+        picks = [j * self.size + s.permutation(self.size) for j, s in enumerate(streams)]
+        self.places = frozen(np.concatenate(picks)[:count], np.int64)
+
+    def __call__(self, rows: Float) -> Float:
+        """Sketches (n, count), complex in the precision of the rows."""
+        n = rows.shape[0]
+        padded = np.zeros((n, 1, 1, self.size), dtype=rows.dtype)
+        padded[:, 0, 0, : rows.shape[1]] = rows
+        u = hadamard(padded * self.parts.astype(rows.dtype))
+        out = np.empty((n, self.count), dtype=np.result_type(rows.dtype, np.complex64))
+        out.real = u[:, :, 0].reshape(n, -1)[:, self.places]
+        out.imag = u[:, :, 1].reshape(n, -1)[:, self.places]
+        return out
+
+
+class HadamardProducts:
+    """Complex columns weight · ∏ⱼ sketchⱼ(x), as real and imaginary parts side by side.
+
+    Complex-to-real structured sketches (Wacker et al. 2022): every factor has a sketch of its own.
+    """
+
+    def __init__(self, degrees: NDArray[np.int64], weights: Float64, d: int, seed: Seed):
+        self.order, self.levels = by_degree(degrees)
+        self.width = 2 * len(degrees)
+        self.constant = frozen(np.where(degrees == 0, weights, 1.0)[self.order])
+        self.roots = frozen(per_factor(weights, degrees)[self.order])
+        self.sketches = [ComplexSketch(d, count, seed.child("factor", level)) for level, count in enumerate(self.levels)]
+
+    def fill(self, X: Matrix, out: Float) -> None:
+        rows = dense(X)
+        product = np.empty((rows.shape[0], self.width // 2), dtype=np.result_type(out.dtype, np.complex64))
+        product[:] = self.constant
+        for sketch in self.sketches:
+            product[:, : sketch.count] *= sketch(rows) * self.roots[: sketch.count].astype(out.dtype)
+        out[:, 2 * self.order] = product.real
+        out[:, 2 * self.order + 1] = product.imag

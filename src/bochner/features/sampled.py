@@ -1,0 +1,178 @@
+"""Sampled signatures of homogeneous additive kernels (Vedaldi & Zisserman 2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen
+from bochner.errors import MapError
+from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
+from bochner.kernels import Chi2, Intersection, JensenShannon
+from bochner.kernels.base import Kernel
+from bochner.kernels.profile import Profile
+from bochner.seeds import Seed
+
+ADVICE = "this map needs an additive histogram kernel; features.choose picks a map for any kernel"
+
+
+def profile_of(kernel: Kernel) -> Profile:
+    """The profile, or who lacks it."""
+    profile = kernel.profile()
+    if profile is None:
+        raise who_lacks(kernel, "additive profile", ADVICE)
+    return profile
+
+
+def columns_each(n_features: int, d: int, odd: bool = False) -> int:
+    """How many columns each input column gets of a total."""
+    m = n_features // d
+    if m < 1:
+        raise MapError(f"{n_features} features are too few for {d} columns: an additive map needs at least {d}")
+    return m - 1 + m % 2 if odd else m
+
+
+def positive_log(x: Float) -> Float:
+    """log x, with 0 where x is zero."""
+    return np.asarray(np.log(np.where(x > 0, x, 1)))
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledSignature(FeatureMap):
+    """2r + 1 columns each: √(h₀x), √(2hⱼx) cos(jL log x), √(2hⱼx) sin(jL log x), hⱼ = L κ(jL).
+
+    ``period`` is Λ = 2π/L: a number, "default" (the published formulas), or "tuned": the one that
+    fits pairs of entries of a sample best.  ``window``: "uniform", or "rect", whose hⱼ are the Fourier
+    coefficients of the signature cut to one period.
+    """
+
+    period: float | str = "default"
+    window: str = "uniform"
+    unbiased: ClassVar[bool] = False
+    deterministic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        option("window", self.window, ("uniform", "rect"))
+        if self.period not in ("default", "tuned") and not (not isinstance(self.period, str) and self.period > 0):
+            raise MapError(f'period must be a number > 0, "default" or "tuned"; got {self.period!r}')
+
+    @property
+    def needs_sample(self) -> bool:  # type: ignore[override]
+        return self.period == "tuned"
+
+    def is_fitted(self) -> bool:
+        return self.period != "tuned"
+
+    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
+        profile = profile_of(self.kernel)
+        r = (columns_each(self.n_features, d, odd=True) - 1) // 2
+        if self.period == "default":
+            if profile.signature is None or profile.periods is None:
+                raise who_lacks(self.kernel, "signature of one degree", "use Mercer1D")
+            return replace(self, period=profile.periods[self.window](r) if profile.periods else 2.0 * np.pi)
+        if self.period == "tuned" and sample is not None:
+            return replace(self, period=tuned_period(profile, r, self.window, dense(sample.values)))
+        return self
+
+    def _draw(self, d: int, seed: Seed) -> DrawnSampled:
+        return DrawnSampled(self, d, seed)
+
+    @classmethod
+    def examples(cls, d: int) -> Iterable[FeatureMap]:
+        for kernel in (Chi2(), Intersection(), JensenShannon(), Chi2(degree=0.5)):
+            yield cls(kernel, 5 * d)
+        yield cls(JensenShannon(), 7 * d, window="rect")
+        yield cls(Chi2(), 5 * d, period="tuned")
+
+
+def sample_weights(profile: Profile, r: int, period: float, window: str) -> Float64:
+    """h₀ … h_r."""
+    L = 2.0 * np.pi / period
+    j = np.arange(r + 1)
+    if profile.name == "root":
+        return np.where(j == 0, profile.mass, 0.0)
+    assert profile.density is not None and profile.signature is not None
+    if window == "uniform":
+        return np.asarray(L * profile.density(L * j))
+    # (2/Λ) ∫₀^{Λ/2} S(t) cos(jLt) dt by Gauss–Legendre: the signature is smooth on t ≥ 0.
+    nodes, quadrature = np.polynomial.legendre.leggauss(64 + 8 * r)
+    t = 0.25 * period * (nodes + 1.0)
+    integral = (profile.signature(t) * np.cos(L * j[:, None] * t)) @ quadrature * 0.25 * period
+    return np.maximum(0.0, 2.0 / period * integral)
+
+
+def tuned_period(profile: Profile, r: int, window: str, X: Float) -> float:
+    """The period of least squared error over pairs of positive entries of the same column."""
+    if r == 0:
+        return 2.0 * np.pi
+    stream = Seed(0).stream("pairs")
+    n, d = X.shape
+    column = stream.integers(d, 200_000)
+    x, y = X[stream.integers(n, 200_000), column], X[stream.integers(n, 200_000), column]
+    both = (x > 0) & (y > 0)
+    x, y = x[both][:20_000].astype(np.float64), y[both][:20_000].astype(np.float64)
+    if len(x) < 2 or profile.signature is None:
+        raise MapError("a tuned period needs positive entries in the sample and a kernel with a signature")
+    t, amplitude = np.log(y) - np.log(x), np.power(x * y, 0.5 * (profile.degree or 1.0))
+    exact = profile.signature(t)
+
+    def error(log_period: float) -> float:
+        period = float(np.exp(log_period))
+        h = sample_weights(profile, r, period, window)
+        waves = np.cos(2.0 * np.pi / period * np.arange(1, r + 1)[:, None] * t)
+        return float((((h[0] + 2.0 * h[1:] @ waves - exact) * amplitude) ** 2).mean())
+
+    grid = np.log(np.geomspace(1.0, 60.0, 60))
+    best = int(np.argmin([error(g) for g in grid]))
+    bracket = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+    return float(np.exp(minimize_scalar(error, bounds=bracket, method="bounded").x))
+
+
+class DrawnAdditive(Drawn):
+    """One scalar function of m values applied to every column, the m values of a column side by side."""
+
+    def __init__(self, recipe: FeatureMap, d: int, seed: Seed, m: int):
+        super().__init__(recipe, d, seed, m * d)
+        self.m = m
+        self.tile = max(1, (1 << 18) // max(1, self.width))
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        rows = dense(X)
+        self._scalar(rows, out.reshape(*rows.shape, self.m) if out.flags.c_contiguous else _split(out, self.m))
+
+    def _scalar(self, x: Float, out: Float) -> None:
+        raise AssertionError("a subclass says what its scalar function is")
+
+
+def _split(out: Float, m: int) -> Float:
+    """A view (rows, columns, m) of the features, which may be a slice of a wider array."""
+    rows, item = out.strides
+    return np.lib.stride_tricks.as_strided(out, (out.shape[0], out.shape[1] // m, m), (rows, m * item, item))
+
+
+class DrawnSampled(DrawnAdditive):
+    """The weights hⱼ and the step L."""
+
+    def __init__(self, recipe: SampledSignature, d: int, seed: Seed):
+        m = columns_each(recipe.n_features, d, odd=True)
+        super().__init__(recipe, d, seed, m)
+        profile = profile_of(recipe.kernel)
+        period: Any = recipe.period
+        h = sample_weights(profile, (m - 1) // 2, float(period), recipe.window)
+        self.root = frozen(np.sqrt(np.concatenate([h[:1], 2.0 * h[1:]])))
+        self.step, self.degree = 2.0 * np.pi / float(period), float(profile.degree or 1.0)
+
+    def _scalar(self, x: Float, out: Float) -> None:
+        amplitude = np.power(x, 0.5 * self.degree)
+        log = positive_log(x) * x.dtype.type(self.step)
+        out[..., 0] = amplitude * x.dtype.type(self.root[0])
+        for j in range(1, len(self.root)):
+            scaled, phase = amplitude * x.dtype.type(self.root[j]), log * x.dtype.type(j)
+            np.multiply(np.cos(phase), scaled, out=out[..., 2 * j - 1])
+            np.multiply(np.sin(phase), scaled, out=out[..., 2 * j])

@@ -1,0 +1,137 @@
+"""TensorSketch of dot-product kernels (Pham & Pagh 2013) and Fastfood (Le, Sarlós & Smola 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from bochner.arrays import Float, Matrix, Rows, dense, frozen
+from bochner.features.base import Drawn, FeatureMap, register, who_lacks
+from bochner.features.fourier import ADVICE as FOURIER_ADVICE
+from bochner.features.maclaurin import apportion, series_of
+from bochner.hot.reference import circular_product, count_sketch, hadamard, power_of_two
+from bochner.kernels import Exponential, Gaussian, Homogeneous, Polynomial
+from bochner.kernels.pairwise import squared_norms
+from bochner.kernels.spectrum import Radial
+from bochner.seeds import Seed
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class TensorSketch(FeatureMap):
+    """ifft ∏ⱼ fft(count sketch j of x): an unbiased sketch of ⟨x, y⟩ⁿ in O(n (nnz + D log D)).
+
+    (r + ⟨x, y⟩)ⁿ is one sketch of x with the entry √r added; any other series gets a sketch for each
+    degree, with columns in proportion to aₙR^(2n).
+    """
+
+    reach: float | None = None
+    unbiased: ClassVar[bool] = True
+
+    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
+        if self.reach is not None:
+            return self
+        return replace(self, reach=1.0 if sample is None else float(squared_norms(sample.values).max()))
+
+    def _draw(self, d: int, seed: Seed) -> DrawnTensorSketch:
+        return DrawnTensorSketch(self, d, seed)
+
+    @classmethod
+    def examples(cls, d: int) -> Iterable[FeatureMap]:
+        yield cls(Homogeneous(2), 64)
+        yield cls(Polynomial(3, offset=0.5), 64)
+        yield cls(Exponential(), 64)
+
+
+class DrawnTensorSketch(Drawn):
+    """Parts (degree, added entry, weight, width) with a hash for each factor."""
+
+    def __init__(self, recipe: TensorSketch, d: int, seed: Seed):
+        kernel, reach = recipe.kernel, float(recipe.reach or 1.0)
+        if isinstance(kernel, Polynomial):
+            parts = [(kernel.degree, kernel.offset, 1.0, recipe.n_features)]
+        else:
+            a = series_of(kernel).significant(reach, 1e-9, most=64)
+            present = np.flatnonzero(a)
+            mass = a * np.power(reach, np.arange(len(a)))
+            random = present[present > 0]
+            shares = np.zeros(len(a), dtype=np.int64)
+            shares[present] = 1
+            room = recipe.n_features - int(shares.sum())
+            if len(random) and room > 0:
+                shares += apportion(np.where(np.arange(len(a)) > 0, mass, 0.0), room)
+            parts = [(int(n), 0.0, float(a[n]), int(shares[n])) for n in present]
+        self.parts = []
+        for number, (degree, offset, weight, width) in enumerate(parts):
+            streams = [seed.stream("sketch", number, j) for j in range(degree)]
+            hashes = [(frozen(s.integers(width, d + 1)), frozen(s.signs(d + 1))) for s in streams]
+            self.parts.append((offset, float(np.sqrt(weight)), width, hashes))
+        super().__init__(recipe, d, seed, sum(width for _, _, width, _ in self.parts))
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        rows, start = dense(X), 0
+        for offset, weight, width, hashes in self.parts:
+            target = out[:, start : start + width]
+            if hashes:
+                wide = np.column_stack([rows, np.full(len(rows), np.sqrt(offset), dtype=rows.dtype)])
+                target[:] = circular_product([count_sketch(wide, h, s, width) for h, s in hashes])
+                target *= out.dtype.type(weight)
+            else:
+                target[:] = 0
+                target[:, 0] = weight
+            start += width
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class Fastfood(FeatureMap):
+    """Frequencies S H G Π H B/√p in O(log d) each: for speed and storage, not for accuracy.
+
+    ("hadamard" frequencies of RandomFourier are as fast and have less error.)
+    """
+
+    prefix_stable: ClassVar[bool] = True
+
+    def _draw(self, d: int, seed: Seed) -> DrawnFastfood:
+        return DrawnFastfood(self, d, seed)
+
+    @classmethod
+    def examples(cls, d: int) -> Iterable[FeatureMap]:
+        yield cls(Gaussian(0.5 / d), 64)
+
+
+class DrawnFastfood(Drawn):
+    """Blocks of p frequencies: signs B, permutation Π, normals G, norms S."""
+
+    def __init__(self, recipe: Fastfood, d: int, seed: Seed):
+        spectrum = recipe.kernel.spectrum()
+        if not isinstance(spectrum, Radial):
+            raise who_lacks(recipe.kernel, "radial spectrum", FOURIER_ADVICE)
+        count = max(1, recipe.n_features // 2)
+        super().__init__(recipe, d, seed, 2 * count)
+        self.count, self.spectrum = count, spectrum
+        self.size = p = power_of_two(d)
+        blocks = range(-(-count // p))
+        self.signs = frozen([seed.stream("B", j).signs(p) for j in blocks], np.int8)
+        self.order = frozen([seed.stream("P", j).permutation(p) for j in blocks])
+        G = np.stack([seed.stream("G", j).normal(p) for j in blocks])
+        norms = np.stack([spectrum.radii(seed.stream("S", j), d, p, p) for j in blocks])
+        self.G = frozen(G)
+        self.S = frozen(norms / np.linalg.norm(G, axis=1, keepdims=True) / np.sqrt(p))
+        self.scale = frozen(spectrum.columns(d)[:, 0])
+        self.amplitude = float(np.sqrt(spectrum.mass / count))
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        rows = dense(X) * self.scale.astype(out.dtype)
+        padded = np.zeros((len(rows), 1, self.size), dtype=out.dtype)
+        padded[:, 0, : self.d] = rows
+        u = hadamard(padded * self.signs)
+        u = np.take_along_axis(u, np.broadcast_to(self.order, u.shape), axis=2)
+        u = hadamard(u * self.G.astype(out.dtype)) * self.S.astype(out.dtype)
+        phases = u.reshape(len(rows), -1)[:, : self.count]
+        np.cos(phases, out=out[:, 0::2])
+        np.sin(phases, out=out[:, 1::2])
+        out *= out.dtype.type(self.amplitude)

@@ -1,0 +1,54 @@
+"""Plain NumPy loops: the oracle of every faster twin."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+from scipy.linalg import hadamard as hadamard_matrix
+
+Float = NDArray[Any]
+
+
+def power_of_two(size: int) -> int:
+    """The least power of two that is not below ``size``."""
+    return 1 << max(0, (size - 1).bit_length())
+
+
+@cache
+def _matrix(size: int, dtype: str) -> Float:
+    return hadamard_matrix(size, dtype=np.dtype(dtype))
+
+
+def hadamard(X: Float) -> Float:
+    """The unnormalised Hadamard transform of the last axis, whose length is a power of two.
+
+    H₂ₘ = H_a ⊗ H_b with ab = 2ᵐ: a product with a small matrix for each factor.
+
+    >>> hadamard(np.array([[1.0, 2.0]])).tolist()
+    [[3.0, -1.0]]
+    """
+    size = X.shape[-1]
+    if size <= 64:
+        return np.asarray(X @ _matrix(size, X.dtype.name))
+    split = X.reshape(*X.shape[:-1], size // 64, 64) @ _matrix(64, X.dtype.name)
+    return np.ascontiguousarray(hadamard(np.ascontiguousarray(split.swapaxes(-1, -2))).swapaxes(-1, -2)).reshape(X.shape)
+
+
+def count_sketch(X: Float, bucket: NDArray[np.int64], sign: NDArray[np.int8], width: int) -> Float:
+    """Columns of X, with signs, added into ``width`` buckets."""
+    out = np.zeros((X.shape[0], width), dtype=X.dtype)
+    np.add.at(out.T, bucket, (X * sign.astype(X.dtype)).T)
+    return out
+
+
+def circular_product(parts: list[Float]) -> Float:
+    """Circular convolution of rows, by real FFTs."""
+    width = parts[0].shape[1]
+    spectrum = fft.rfft(parts[0], axis=1)
+    for part in parts[1:]:
+        spectrum *= fft.rfft(part, axis=1)
+    return np.asarray(fft.irfft(spectrum, n=width, axis=1))
