@@ -154,7 +154,7 @@ def first_where(values: Matrix, test: Any) -> tuple[int, int]:
     if is_sparse(values):
         entries = values.tocoo()
         hit = int(np.flatnonzero(test(entries.data))[0])
-        return int(entries.coords[0][hit]), int(entries.coords[1][hit])
+        return int(entries.row[hit]), int(entries.col[hit])
     hit = int(np.flatnonzero(test(values).ravel())[0])
     return hit // values.shape[1], hit % values.shape[1]
 

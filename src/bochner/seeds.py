@@ -69,9 +69,8 @@ class Stream:
     def choice(self, weights: Float64, size: int) -> NDArray[np.int64]:
         """Indices drawn with replacement in proportion to ``weights``."""
         cumulative = np.cumsum(weights)
-        return np.searchsorted(cumulative, self.uniform(size) * cumulative[-1], side="right").clip(
-            max=len(weights) - 1
-        )
+        place = np.searchsorted(cumulative, self.uniform(size) * cumulative[-1], side="right")
+        return np.asarray(place.clip(max=len(weights) - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True)

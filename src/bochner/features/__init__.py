@@ -2,9 +2,13 @@
 
 from bochner.features.algebra import Chain, Concatenate, NormalizedMap, OnColumns, ProductSketch, Scaled
 from bochner.features.base import Drawn, FeatureMap, from_recipe, registered
+from bochner.features.bound import Bound, bound, lemma_7_shift
 from bochner.features.chebyshev import ChebyshevChi2, ElementaryChi2
-from bochner.features.fourier import RandomFourier
-from bochner.features.gaussian import FourierExponential, TaylorGaussian
+from bochner.features.choose import choose
+from bochner.features.deciding import Best, Stacked
+from bochner.features.error import KernelError, error
+from bochner.features.fourier import RandomFourier, SkewedFourier
+from bochner.features.gaussian import FourierExponential, TaylorExponential, TaylorGaussian
 from bochner.features.laplace import RandomLaplace
 from bochner.features.maclaurin import Compositional, RandomMaclaurin, TruncatedMaclaurin
 from bochner.features.mercer import Mercer1D
@@ -13,3 +17,42 @@ from bochner.features.optimal import OptimalMaclaurin
 from bochner.features.pca import PCAFeatures
 from bochner.features.sampled import SampledSignature
 from bochner.features.sketch import Fastfood, TensorSketch
+
+__all__ = [
+    "Best",
+    "Bound",
+    "Chain",
+    "ChebyshevChi2",
+    "Compositional",
+    "Concatenate",
+    "Drawn",
+    "ElementaryChi2",
+    "Fastfood",
+    "FeatureMap",
+    "FourierExponential",
+    "KernelError",
+    "Mercer1D",
+    "NormalizedMap",
+    "Nystroem",
+    "OnColumns",
+    "OptimalMaclaurin",
+    "PCAFeatures",
+    "ProductSketch",
+    "RandomFourier",
+    "RandomLaplace",
+    "RandomMaclaurin",
+    "SampledSignature",
+    "Scaled",
+    "SkewedFourier",
+    "Stacked",
+    "TaylorExponential",
+    "TaylorGaussian",
+    "TensorSketch",
+    "TruncatedMaclaurin",
+    "bound",
+    "choose",
+    "error",
+    "from_recipe",
+    "lemma_7_shift",
+    "registered",
+]

@@ -1,154 +1,27 @@
-"""Maps made of maps, mirroring the algebra of kernels."""
+"""Maps made of maps, mirroring the algebra of kernels: chains, sums and products; those of one map are in wrapped."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bochner.arrays import Float, Matrix, Rows
+from bochner.arrays import Float, Float64, Matrix, Rows
 from bochner.errors import MapError
-from bochner.features.base import Drawn, FeatureMap, register, who_lacks
+from bochner.features.base import Drawn, FeatureMap, register, spread, who_lacks
 from bochner.features.fourier import RandomFourier
 from bochner.features.mercer import Mercer1D
 from bochner.features.optimal import OptimalMaclaurin
 from bochner.features.products import ComplexSketch
-from bochner.kernels import Chi2, Compose, Exponential, Gaussian, Linear, Matern, Normalized, On, Polynomial, Scale
+from bochner.features.wrapped import NormalizedMap, OnColumns, Scaled
+from bochner.kernels import Chi2, Compose, Exponential, Gaussian, Linear, Matern, Polynomial, Product, Sum
+from bochner.kernels.base import Kernel
 from bochner.seeds import Seed
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Made(FeatureMap):
-    """A map made of one other, whose kernel is ``part_kernel``."""
-
-    inner: FeatureMap | None = None
-
-    @property
-    def unbiased(self) -> bool:  # type: ignore[override]
-        return self._part().unbiased
-
-    @property
-    def deterministic(self) -> bool:  # type: ignore[override]
-        return self._part().deterministic
-
-    @property
-    def prefix_stable(self) -> bool:  # type: ignore[override]
-        return self._part().prefix_stable
-
-    @property
-    def needs_sample(self) -> bool:  # type: ignore[override]
-        return self._part().needs_sample
-
-    def is_fitted(self) -> bool:
-        return self._part().is_fitted()
-
-    def _part(self) -> FeatureMap:
-        if self.inner is None:
-            raise MapError(f"{type(self).__name__} needs inner=, the recipe of the map inside")
-        return self.inner
-
-    def sized(self, n_features: int) -> Any:
-        return replace(self, n_features=n_features, inner=self._part().sized(n_features))
-
-
-@register
-@dataclass(frozen=True, eq=False, repr=False)
-class Scaled(_Made):
-    """√c · z(x) for the kernel c · K."""
-
-    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        if not isinstance(self.kernel, Scale):
-            raise who_lacks(self.kernel, "factor", "Scaled is for c * k")
-        part = replace(self._part(), kernel=self.kernel.inner)
-        return replace(self, inner=part.prepared(d, seed, sample))
-
-    def _draw(self, d: int, seed: Seed) -> Drawn:
-        return _DrawnScaled(self, self._part()._draw(d, seed))
-
-    @classmethod
-    def examples(cls, d: int) -> Iterable[FeatureMap]:
-        yield cls(2.5 * Gaussian(0.5 / d), 64, RandomFourier(Gaussian(0.5 / d), 64))
-
-
-class _DrawnScaled(Drawn):
-    def __init__(self, recipe: Scaled, inner: Drawn):
-        super().__init__(recipe, inner.d, inner.seed, inner.width)
-        assert isinstance(recipe.kernel, Scale)
-        self.inner, self.root = inner, float(np.sqrt(recipe.kernel.factor))
-
-    def _fill(self, X: Matrix, out: Float) -> None:
-        self.inner.fill(X, out)
-        out *= out.dtype.type(self.root)
-
-    def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Any:
-        return self.root**4 * self.inner.variance(X, Y, replicates)
-
-
-@register
-@dataclass(frozen=True, eq=False, repr=False)
-class OnColumns(_Made):
-    """A map of some columns only, for ``k.on(columns)``."""
-
-    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        if not isinstance(self.kernel, On):
-            raise who_lacks(self.kernel, "columns", "OnColumns is for k.on(columns)")
-        index = list(self.kernel.columns)
-        part = replace(self._part(), kernel=self.kernel.inner)
-        chosen = None if sample is None else Rows(sample.values[:, index])
-        return replace(self, inner=part.prepared(len(index), seed, chosen))
-
-    def _draw(self, d: int, seed: Seed) -> Drawn:
-        assert isinstance(self.kernel, On)
-        return _DrawnOn(self, d, self._part()._draw(len(self.kernel.columns), seed))
-
-    @classmethod
-    def examples(cls, d: int) -> Iterable[FeatureMap]:
-        kernel = Gaussian(0.5)
-        yield cls(kernel.on([d - 1]), 64, RandomFourier(kernel, 64))
-
-
-class _DrawnOn(Drawn):
-    def __init__(self, recipe: OnColumns, d: int, inner: Drawn):
-        super().__init__(recipe, d, inner.seed, inner.width)
-        assert isinstance(recipe.kernel, On)
-        self.inner, self.index = inner, [int(j) for j in recipe.kernel.columns]
-
-    def _fill(self, X: Matrix, out: Float) -> None:
-        self.inner.fill(X[:, self.index], out)
-
-
-@register
-@dataclass(frozen=True, eq=False, repr=False)
-class NormalizedMap(_Made):
-    """z(x)/√K(x, x) for ``k.normalized()``; zero where K(x, x) is."""
-
-    def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        if not isinstance(self.kernel, Normalized):
-            raise who_lacks(self.kernel, "normalisation", "NormalizedMap is for k.normalized()")
-        part = replace(self._part(), kernel=self.kernel.inner)
-        return replace(self, inner=part.prepared(d, seed, sample))
-
-    def _draw(self, d: int, seed: Seed) -> Drawn:
-        return _DrawnNormalized(self, self._part()._draw(d, seed))
-
-    @classmethod
-    def examples(cls, d: int) -> Iterable[FeatureMap]:
-        kernel = Polynomial(2)
-        yield cls(kernel.normalized(), 64, OptimalMaclaurin(kernel, 64))
-
-
-class _DrawnNormalized(Drawn):
-    def __init__(self, recipe: NormalizedMap, inner: Drawn):
-        super().__init__(recipe, inner.d, inner.seed, inner.width)
-        self.inner = inner
-
-    def _fill(self, X: Matrix, out: Float) -> None:
-        self.inner.fill(X, out)
-        square = self.inner.kernel._diag(X.astype(np.float64))
-        root = np.where(square > 0.0, 1.0 / np.sqrt(np.where(square > 0.0, square, 1.0)), 0.0)
-        out *= root[:, None].astype(out.dtype)
+__all__ = ["Chain", "Concatenate", "NormalizedMap", "OnColumns", "ProductSketch", "Scaled"]
 
 
 @register
@@ -190,7 +63,7 @@ class Chain(FeatureMap):
             raise who_lacks(self.kernel, "inner kernel", "Chain is for outer.over(inner) and compose(outer, inner)")
         inner = replace(self._parts()[0], kernel=found[1]).prepared(d, seed.child("inner"), sample)
         drawn = inner._draw(d, seed.child("inner"))
-        through = None if sample is None else Rows(drawn(Rows(sample.values[:1000])))
+        through = None if sample is None else Rows(drawn(Rows(spread(sample.values, 1000))))
         outer = replace(self._parts()[1], kernel=found[0]).prepared(drawn.width, seed.child("outer"), through)
         return replace(self, inner=inner, outer=outer)
 
@@ -201,9 +74,7 @@ class Chain(FeatureMap):
     def examples(cls, d: int) -> Iterable[FeatureMap]:
         chi2, linear = Chi2(), Linear()
         yield cls(Gaussian(0.5).over(chi2), 64, Mercer1D(chi2, 5 * d), RandomFourier(Gaussian(0.5), 64))
-        yield cls(
-            Matern(1.5, 1.0).over(linear), 64, OptimalMaclaurin(linear, d), RandomFourier(Matern(1.5, 1.0), 64)
-        )
+        yield cls(Matern(1.5, 1.0).over(linear), 64, OptimalMaclaurin(linear, d), RandomFourier(Matern(1.5, 1.0), 64))
 
 
 class _DrawnChain(Drawn):
@@ -226,6 +97,8 @@ class _Parts(FeatureMap):
     """A map made of one map for each part of a sum or product."""
 
     parts: tuple[FeatureMap, ...] = ()
+    #: what joins the kernels of the parts
+    joined: ClassVar[type[Kernel]]
 
     @property
     def unbiased(self) -> bool:  # type: ignore[override]
@@ -242,13 +115,32 @@ class _Parts(FeatureMap):
         if not self.parts:
             raise MapError(f"{type(self).__name__} needs parts=, one recipe for each")
         parts = tuple(part.prepared(d, seed.child(i), sample) for i, part in enumerate(self.parts))
+        found = [leaf for part in parts for leaf in _leaves(part.kernel, self.joined)]
+        if Counter(found) != Counter(_leaves(self.kernel, self.joined)):
+            raise MapError(
+                f"{type(self).__name__} for {self.kernel} has maps of {', '.join(str(part.kernel) for part in parts)}: "
+                "give one map for each part of the kernel"
+            )
         return replace(self, parts=parts)
+
+
+def _leaves(kernel: Kernel, joined: type[Kernel]) -> list[Kernel]:
+    """The parts of sums of sums, or of products of products."""
+    if not isinstance(kernel, joined):
+        return [kernel]
+    return [leaf for part in kernel.children() for leaf in _leaves(part, joined)]
 
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class Concatenate(_Parts):
     """[z₁(x), z₂(x), …] for k₁ + k₂ + …: stacked maps."""
+
+    joined: ClassVar[type[Kernel]] = Sum
+
+    @property
+    def deterministic(self) -> bool:  # type: ignore[override]
+        return all(part.deterministic for part in self.parts)
 
     def sized(self, n_features: int) -> Any:
         total = sum(part.n_features for part in self.parts)
@@ -268,6 +160,7 @@ class _DrawnParts(Drawn):
     def __init__(self, recipe: Concatenate, d: int, seed: Seed):
         self.parts = [part._draw(d, seed.child(i)) for i, part in enumerate(recipe.parts)]
         super().__init__(recipe, d, seed, sum(part.width for part in self.parts))
+        self.variance_is_exact = all(part.variance_is_exact for part in self.parts)
 
     def _fill(self, X: Matrix, out: Float) -> None:
         start = 0
@@ -275,14 +168,20 @@ class _DrawnParts(Drawn):
             part.fill(X, out[:, start : start + part.width])
             start += part.width
 
-    def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Any:
-        return sum(part.variance(X, Y, replicates) for part in self.parts)
+    def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
+        return np.asarray(sum(part.variance(X, Y, replicates) for part in self.parts))
 
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductSketch(_Parts):
     """z₁(x) ⊗ z₂(x) ⊗ … for k₁ · k₂ · …: whole where it fits, else by products of complex sketches."""
+
+    joined: ClassVar[type[Kernel]] = Product
+
+    def sized(self, n_features: int) -> Any:
+        parts = tuple(part.sized(max(1, part.n_features * n_features // self.n_features)) for part in self.parts)
+        return replace(self, n_features=n_features, parts=parts)
 
     def _draw(self, d: int, seed: Seed) -> Drawn:
         return _DrawnProduct(self, d, seed)
@@ -304,7 +203,9 @@ class _DrawnProduct(Drawn):
         self.sketches: list[ComplexSketch] = []
         width = whole
         if whole > recipe.n_features:
-            count = max(1, recipe.n_features // 2)
+            count = recipe.n_features // 2
+            if count == 0:
+                raise MapError("a sketched product needs at least 2 features, a real and an imaginary part")
             width = 2 * count
             self.sketches = [
                 ComplexSketch(part.width, count, seed.child("sketch", i)) for i, part in enumerate(self.parts)
@@ -329,5 +230,3 @@ class _DrawnProduct(Drawn):
         sketched *= np.sqrt(2.0 / self.width).astype(out.dtype)
         out[:, 0::2] = sketched.real
         out[:, 1::2] = sketched.imag
-
-

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, decode, encode, tiles
+from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, decode, dense, encode, tiles
 from bochner.errors import DataError, MapError
 from bochner.kernels import from_json as kernel_from_json
 from bochner.kernels.base import Kernel
@@ -51,9 +51,10 @@ class FeatureMap(ABC):
     needs_sample: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_features, bool) or self.n_features != int(self.n_features) or self.n_features < 1:
-            raise MapError(f"n_features must be a whole number ≥ 1, got {self.n_features!r}")
-        object.__setattr__(self, "n_features", int(self.n_features))
+        size = self.n_features
+        if not isinstance(size, (int, float, np.number)) or isinstance(size, bool) or size % 1 != 0 or size < 1:
+            raise MapError(f"n_features must be a whole number ≥ 1, got {size!r}")
+        object.__setattr__(self, "n_features", int(size))
 
     def draw(self, d: int, seed: int | Seed = 0, sample: Any = None) -> Drawn:
         """The map for rows of d columns; ``sample`` is a set of training rows, where it needs one.
@@ -62,6 +63,8 @@ class FeatureMap(ABC):
         >>> features.RandomFourier(kernels.Gaussian(0.5), 64).draw(3, seed=0)([[0.0, 1.0, 2.0]]).shape
         (1, 64)
         """
+        if d < 1:
+            raise MapError(f"a map is drawn for d ≥ 1 columns, got {d}")
         rows = None if sample is None else as_rows(sample)
         if rows is not None and rows.values.shape[1] != d:
             raise DataError(f"the sample has {rows.values.shape[1]} columns, the map is drawn for {d}")
@@ -89,6 +92,18 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def _draw(self, d: int, seed: Seed) -> Drawn: ...
+
+    def settled(self, name: str) -> Any:
+        """An option that ``fitted`` finds, refused while it is open."""
+        value = getattr(self, name)
+        if value is None or isinstance(value, str):
+            raise MapError(f"{name} of {type(self).__name__} is still open; draw(d, seed, sample=rows) settles it")
+        return value
+
+    @property
+    def independent_columns(self) -> bool:
+        """Whether √D times a column is by itself an unbiased scalar map, independent of the other columns."""
+        return False
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
@@ -130,19 +145,22 @@ class Drawn(ABC):
 
     def __call__(self, X: Any, out: Float | None = None) -> Float:
         """Features of every row, in float32 or float64 as X; into ``out`` where it is given."""
-        rows = as_rows(X)
-        n, d = rows.values.shape
-        if d != self.d:
-            raise DataError(f"the map was drawn for {self.d} columns, the rows have {d}")
-        self.kernel.check(rows)
+        rows = self._checked(X)
+        shape, dtype = (rows.shape[0], self.width), rows.dtype
         if out is None:
-            out = np.empty((n, self.width), dtype=rows.values.dtype)
-        elif out.shape != (n, self.width) or out.dtype != rows.values.dtype:
-            raise DataError(
-                f"out must have shape {(n, self.width)} and dtype {rows.values.dtype}, got {out.shape} and {out.dtype}"
-            )
-        self.fill(rows.values, out)
+            out = np.empty(shape, dtype=dtype)
+        elif out.shape != shape or out.dtype != dtype:
+            raise DataError(f"out must have shape {shape} and dtype {dtype}, got {out.shape} and {out.dtype}")
+        self.fill(rows, out)
         return out
+
+    def _checked(self, X: Any) -> Matrix:
+        """Rows of the right number of columns, within the domain of the kernel."""
+        rows = as_rows(X)
+        if rows.values.shape[1] != self.d:
+            raise DataError(f"the map was drawn for {self.d} columns, the rows have {rows.values.shape[1]}")
+        self.kernel.check(rows)
+        return rows.values
 
     def fill(self, X: Matrix, out: Float) -> None:
         """Features of checked rows, tile by tile."""
@@ -161,8 +179,7 @@ class Drawn(ABC):
 
         Here it is estimated: the sample variance over that many independent draws.
         """
-        left = as_rows(X).values
-        right = left if Y is None else as_rows(Y).values
+        left, right = self._both(X, Y)
         if self.map.deterministic:
             return np.zeros((left.shape[0], right.shape[0]))
         grams = []
@@ -173,6 +190,11 @@ class Drawn(ABC):
 
     #: whether ``variance`` is a formula
     variance_is_exact: bool = False
+
+    def _both(self, X: Any, Y: Any) -> tuple[Float64, Float64]:
+        """Checked rows and others (the same without Y), dense and in float64."""
+        left = dense(self._checked(X)).astype(np.float64)
+        return left, left if Y is None else dense(self._checked(Y)).astype(np.float64)
 
     def _features(self, X: Matrix) -> Float64:
         out = np.empty((X.shape[0], self.width))
@@ -237,12 +259,21 @@ def from_recipe(recipe: dict[str, Any]) -> Drawn:
     >>> bool((again([[1.0, 2.0]]) == drawn([[1.0, 2.0]])).all())
     True
     """
-    body = dict(recipe)
     try:
-        d, root, path = int(body.pop("d")), int(body.pop("seed")), tuple(int(p) for p in body.pop("path"))
+        body = dict(recipe)
+        d, seed = int(body.pop("d")), Seed(int(body.pop("seed")), tuple(int(p) for p in body.pop("path")))
     except (KeyError, TypeError, ValueError) as error:
-        raise MapError(f"a recipe needs d, seed and path ({error})") from None
-    return map_from_json(body)._draw(d, Seed(root, path))
+        raise MapError(f"a recipe is an object with d, seed and path ({error!r})") from None
+    made = map_from_json(body)
+    if made.kernel.unresolved():
+        raise MapError(f"the recipe leaves {', '.join(made.kernel.unresolved())} to the data; keep Drawn.recipe()")
+    return made._draw(d, seed)
+
+
+def spread(values: Matrix, most: int) -> Matrix:
+    """At most ``most`` rows, from the first to the last: a sample may be sorted."""
+    n = values.shape[0]
+    return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
 
 
 def who_lacks(kernel: Kernel, fact: str, advice: str) -> MapError:

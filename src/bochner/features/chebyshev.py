@@ -29,7 +29,7 @@ class _Chi2Series(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.scale != "data" and (isinstance(self.scale, str) or not self.scale > 0):
+        if self.scale != "data" and (isinstance(self.scale, str) or not 0.0 < self.scale < np.inf):
             raise MapError(f'scale must be a number > 0 or "data", got {self.scale!r}')
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
@@ -77,7 +77,7 @@ class _DrawnSeries(DrawnAdditive):
         super().__init__(recipe, d, seed, columns_each(recipe.n_features, d))
         profile = recipe.kernel.profile()
         assert profile is not None
-        self.tau = float(recipe.scale)
+        self.tau = float(recipe.settled("scale"))
         self.amplitude = float(np.sqrt(profile.mass / self.tau))
 
 

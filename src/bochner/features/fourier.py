@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, as_rows, frozen
+from bochner.arrays import Float, Float64, Matrix, frozen
+from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
 from bochner.features.frequencies import LAWS, Frequencies, draw_frequencies, draw_offsets
-from bochner.kernels import Gaussian, Laplacian, Matern, SkewedChi2
+from bochner.kernels import Gaussian, Laplacian, Matern, SkewedChi2, SkewedIntersection
 from bochner.kernels.spectrum import Spectrum
 from bochner.seeds import Seed
 
@@ -30,12 +31,21 @@ class RandomFourier(FeatureMap):
 
     form: str = "pairs"
     frequencies: str = "iid"
-    prefix_stable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         option("form", self.form, ("pairs", "phase"))
         option("frequencies", self.frequencies, LAWS)
+        if self.form == "pairs" and self.n_features < 2:
+            raise MapError('a pair of features is two; use form="phase" for one')
+
+    @property
+    def prefix_stable(self) -> bool:  # type: ignore[override]
+        return self.frequencies != "latin"
+
+    @property
+    def independent_columns(self) -> bool:
+        return self.form == "phase" and self.frequencies == "iid"
 
     def _draw(self, d: int, seed: Seed) -> DrawnFourier:
         return DrawnFourier(self, d, seed)
@@ -51,6 +61,26 @@ class RandomFourier(FeatureMap):
         yield cls(SkewedChi2(1.0), 64)
 
 
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class SkewedFourier(RandomFourier):
+    """Fourier features of log(x + skew), for the skewed χ² and skewed intersection kernels.
+
+    (Li, Ionescu & Sminchisescu 2010; form="phase" is theirs.)
+    """
+
+    def _draw(self, d: int, seed: Seed) -> DrawnFourier:
+        spectrum = self.kernel.spectrum()
+        if spectrum is None or spectrum.view[:1] != ("log",):
+            raise who_lacks(self.kernel, "spectrum in log(x + skew)", "SkewedFourier is for skewed kernels")
+        return super()._draw(d, seed)
+
+    @classmethod
+    def examples(cls, d: int) -> Iterable[FeatureMap]:
+        yield cls(SkewedChi2(1.0), 64, form="phase")
+        yield cls(SkewedIntersection(1.0), 64, frequencies="sobol")
+
+
 class DrawnFourier(Drawn):
     """Frequencies and, for the phase form, offsets."""
 
@@ -59,7 +89,7 @@ class DrawnFourier(Drawn):
         if spectrum is None:
             raise who_lacks(recipe.kernel, "spectrum", ADVICE)
         self.pairs = recipe.form == "pairs"
-        count = max(1, recipe.n_features // 2) if self.pairs else recipe.n_features
+        count = recipe.n_features // 2 if self.pairs else recipe.n_features
         super().__init__(recipe, d, seed, 2 * count if self.pairs else count)
         self.frequencies: Frequencies = draw_frequencies(spectrum, d, count, recipe.frequencies, seed)
         self.offsets = None if self.pairs else frozen(draw_offsets(count, seed))
@@ -82,8 +112,7 @@ class DrawnFourier(Drawn):
         doubled = _doubled(spectrum)
         if not self.variance_is_exact or doubled is None:
             return super().variance(X, Y, replicates)
-        left = as_rows(X).values.astype(np.float64)
-        right = left if Y is None else as_rows(Y).values.astype(np.float64)
+        left, right = self._both(X, Y)
         k = self.kernel._gram(left, right) / spectrum.mass
         twice = self.kernel._gram(doubled(left), doubled(right)) / spectrum.mass
         bracket = 1.0 + twice - 2.0 * k**2 if self.pairs else 1.0 + 0.5 * twice - k**2

@@ -13,6 +13,8 @@ from bochner.kernels.pairwise import squared_distances
 from bochner.seeds import Seed
 
 LANDMARKS = ("uniform", "rpcholesky", "leverage", "kmeans")
+#: a residual below this share of K(x, x) is rounding, not a direction
+_ROUNDING = 1e-12
 
 
 def choose_landmarks(how: str, kernel: Kernel, X: Matrix, count: int, seed: Seed) -> Float64:
@@ -36,21 +38,24 @@ def pivoted_rows(kernel: Kernel, X: Matrix, count: int, seed: Seed) -> tuple[NDA
 
     Accelerated form (Epperly, Tropp & Webber 2024): a block is proposed from the current residual
     diagonal and thinned by rejection on its exact residual block, so that the law of the pivots is
-    the sequential one.  The sum of what is left is the trace of the error: a certificate.
+    the sequential one.  The sum of what is left is the trace of the error: a certificate.  Fewer rows
+    come back when those leave nothing but rounding.
     """
     stream = seed.stream("pivots")
     n = X.shape[0]
-    left = kernel._diag(X).astype(np.float64)
-    start = left.sum()
+    whole = kernel._diag(X).astype(np.float64)
+    left = whole.copy()
     F = np.zeros((count, n))
     picks: list[int] = []
-    while len(picks) < count and left.sum() > 1e-14 * start:
+    while len(picks) < count and left.sum() > _ROUNDING * whole.sum():
         size = min(max(8, count // 10), count)
         proposed = stream.choice(left, size)
         rows = X[proposed]
         done = len(picks)
         block = kernel._gram(rows, rows) - F[:done, proposed].T @ F[:done, proposed]
-        accepted = _thin(block, left[proposed], stream.uniform(size))[: count - done]
+        least = _ROUNDING * whole[proposed]
+        left[proposed[np.diag(block) <= least]] = 0.0
+        accepted = _thin(block, left[proposed], least, stream.uniform(size))[: count - done]
         if not accepted:
             continue
         chosen = proposed[accepted]
@@ -64,19 +69,19 @@ def pivoted_rows(kernel: Kernel, X: Matrix, count: int, seed: Seed) -> tuple[NDA
     return np.asarray(picks, dtype=np.int64), left
 
 
-def _thin(block: Float64, bound: Float64, uniforms: Float64) -> list[int]:
+def _thin(block: Float64, bound: Float64, least: Float64, uniforms: Float64) -> list[int]:
     """Accept proposal i with probability residual / proposed residual, eliminating as we go."""
     H, accepted = block.copy(), []
     for i in range(len(H)):
         pivot = H[i, i]
-        if pivot > 0.0 and uniforms[i] * bound[i] < pivot and pivot > 1e-12 * bound[i]:
+        if pivot > least[i] and uniforms[i] * bound[i] < pivot:
             accepted.append(i)
             H[i + 1 :, i + 1 :] -= np.outer(H[i + 1 :, i], H[i, i + 1 :]) / pivot
     return accepted
 
 
 def leverage_rows(kernel: Kernel, X: Matrix, count: int, seed: Seed) -> NDArray[np.int64]:
-    """Rows drawn by approximate ridge leverage scores (the penalty that makes them sum to about count).
+    """Rows drawn by approximate ridge leverage scores (the penalty that makes them sum to half of count).
 
     Scores (K(x,x) − k(x,S)(K_SS + λ)⁻¹k(S,x))/λ against a uniform subset S, after Rudi et al. (2018).
     """

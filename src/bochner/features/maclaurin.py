@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, dense, frozen
+from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen
 from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, register, who_lacks
+from bochner.features.fourier import RandomFourier
+from bochner.features.laplace import RandomLaplace
 from bochner.features.points import BLOCK
 from bochner.features.products import RademacherProducts, by_degree, per_factor
 from bochner.kernels import Compose, Exponential, Gaussian, Polynomial, compose
@@ -22,6 +24,7 @@ from bochner.kernels.pairwise import products, squared_norms
 from bochner.kernels.series import Series
 from bochner.seeds import Seed
 
+_TERMS = 256  # of the series of a variance
 ADVICE = "Maclaurin maps need a dot-product kernel; features.choose picks a map for any kernel"
 
 
@@ -36,6 +39,17 @@ def series_of(kernel: Kernel) -> Series:
 def geometric_law(degrees: NDArray[np.int64], p: float) -> Float64:
     """P[n] = (p − 1)/p^(n+1): the paper's law, normalised for every p > 1."""
     return np.asarray((p - 1.0) * np.power(p, -(degrees + 1.0)))
+
+
+def reach_of(sample: Rows | None) -> float:
+    """The largest ‖x‖² of a sample, 1 without one."""
+    return 1.0 if sample is None else float(squared_norms(sample.values).max()) or 1.0
+
+
+def require_reach(reach: float | None) -> None:
+    """A positive ‖x‖², or none yet."""
+    if reach is not None and not (math.isfinite(reach) and reach > 0.0):
+        raise MapError(f"reach is the largest ‖x‖², a number > 0; got {reach!r}")
 
 
 def require_p(p: float) -> None:
@@ -55,11 +69,18 @@ class RandomMaclaurin(FeatureMap):
 
     p: float = 2.0
     exact_low_orders: bool = False
-    prefix_stable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_p(self.p)
+
+    @property
+    def prefix_stable(self) -> bool:  # type: ignore[override]
+        return not self.exact_low_orders  # the exact columns are not scaled by the number of the others
+
+    @property
+    def independent_columns(self) -> bool:
+        return not self.exact_low_orders
 
     def _draw(self, d: int, seed: Seed) -> DrawnMaclaurin:
         return DrawnMaclaurin(self, d, seed)
@@ -100,26 +121,29 @@ class DrawnMaclaurin(Drawn):
         """(Σ aₙ² Mⁿ/P[n] − f²)/D with M = ‖x‖²‖y‖² + 2t² − 2Σxᵢ²yᵢ², over the random degrees."""
         recipe = self.map
         assert isinstance(recipe, RandomMaclaurin)
-        left = dense(as_rows(X).values).astype(np.float64)
-        right = left if Y is None else dense(as_rows(Y).values).astype(np.float64)
+        left, right = self._both(X, Y)
         t, M = second_moment(left, right)
-        count = 256
-        a = series_of(self.kernel).coefficients(count)
-        n = np.arange(self.lowest, count)
-        with np.errstate(divide="ignore", over="ignore"):
-            log_terms = 2.0 * np.log(a[n]) - np.log(geometric_law(n - self.lowest, recipe.p))
-            second = np.exp(log_terms[:, None, None] + n[:, None, None] * np.log(M)[None]).sum(axis=0)
+        a = series_of(self.kernel).coefficients(_TERMS)
+        log_M = np.log(np.maximum(M, 1e-300))
+        second, term = np.zeros_like(M), np.zeros_like(M)
+        with np.errstate(over="ignore"):
+            for n in np.flatnonzero(a[self.lowest :]) + self.lowest:
+                log_law = math.log(recipe.p - 1.0) - (n - self.lowest + 1.0) * math.log(recipe.p)
+                term = np.exp(2.0 * math.log(a[n]) - log_law + n * log_M)
+                second += term
+        if a[-1] > 0.0:  # terms that do not fall: the variance is infinite
+            second[term > 1e-3 * second] = np.inf
         mean = self.kernel._gram(left, right)
         if self.lowest:
             mean = mean - self.low[0] ** 2 - self.low[1] ** 2 * t
-        return np.asarray((second - mean**2) / recipe.n_features)
+        return np.asarray(np.maximum(second - mean**2, 0.0) / recipe.n_features)
 
 
 def second_moment(X: Float64, Y: Float64) -> tuple[Float64, Float64]:
     """⟨x, y⟩ and E (ωᵀx ωᵀy)² for Rademacher ω."""
     t = products(X, Y)
     norms = squared_norms(X)[:, None] * squared_norms(Y)[None, :]
-    return t, np.asarray(norms + 2.0 * t**2 - 2.0 * products(X**2, Y**2))
+    return t, np.asarray(np.maximum(norms + 2.0 * t**2 - 2.0 * products(X**2, Y**2), 0.0))
 
 
 def draw_products(count: int, d: int, p: float, seed: Seed) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
@@ -153,7 +177,7 @@ class TruncatedMaclaurin(FeatureMap):
     """Degrees n < degree only, each with its own share of the columns (section 4.2).
 
     The shares follow aₙ R^(2n), R the largest norm of the sample (1 without one).  The mean lacks the
-    tail Σ_{n ≥ degree} aₙ tⁿ, which is at most Σ aₙ R^(2n): see ``bias``.
+    tail Σ_{n ≥ degree} aₙ tⁿ, which is at most Σ aₙ R^(2n): ``bias`` of the drawn map.
     """
 
     degree: int = 8
@@ -162,13 +186,12 @@ class TruncatedMaclaurin(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.degree < 1:
-            raise MapError(f"degree must be ≥ 1, got {self.degree}")
+        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
+            raise MapError(f"degree must be a whole number ≥ 1, got {self.degree!r}")
+        require_reach(self.reach)
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        if self.reach is not None:
-            return self
-        return replace(self, reach=1.0 if sample is None else float(squared_norms(sample.values).max()))
+        return self if self.reach is not None else replace(self, reach=reach_of(sample))
 
     def _draw(self, d: int, seed: Seed) -> DrawnTruncated:
         return DrawnTruncated(self, d, seed)
@@ -180,12 +203,14 @@ class TruncatedMaclaurin(FeatureMap):
 
 
 class DrawnTruncated(Drawn):
-    """Strata of columns, one for each degree."""
+    """Strata of columns, one for each degree; ``bias`` bounds what is cut off."""
 
     def __init__(self, recipe: TruncatedMaclaurin, d: int, seed: Seed):
         super().__init__(recipe, d, seed, recipe.n_features)
-        a = series_of(recipe.kernel).coefficients(recipe.degree, recipe.reach or 1.0)
-        mass = a * np.power(recipe.reach or 1.0, np.arange(recipe.degree))
+        series, reach = series_of(recipe.kernel), float(recipe.settled("reach"))
+        a = series.coefficients(recipe.degree, reach)
+        mass = a * np.power(reach, np.arange(recipe.degree))
+        self.bias = max(0.0, series.at(reach) - float(mass.sum()))
         present = np.flatnonzero(a)
         if len(present) > recipe.n_features:
             raise MapError(f"{recipe.n_features} features are too few for {len(present)} degrees")
@@ -198,9 +223,6 @@ class DrawnTruncated(Drawn):
         degrees = np.repeat(np.arange(recipe.degree), shares)
         weights = np.sqrt(a[degrees] / shares[degrees])
         self.columns = RademacherProducts(degrees, weights, seed.stream("signs").signs(int(degrees.sum()), d))
-        self.bias = float(recipe.kernel.series().function(np.float64(recipe.reach or 1.0)) - (  # type: ignore[union-attr]
-            a * np.power(recipe.reach or 1.0, np.arange(recipe.degree))
-        ).sum())
 
     def _fill(self, X: Matrix, out: Float) -> None:
         self.columns.fill(X, out)
@@ -212,7 +234,7 @@ def apportion(mass: Float64, total: int) -> NDArray[np.int64]:
     shares = np.floor(exact).astype(np.int64)
     left = total - int(shares.sum())
     shares[np.argsort(-(exact - shares), kind="stable")[:left]] += 1
-    return shares
+    return np.asarray(shares)
 
 
 @register
@@ -227,13 +249,32 @@ class Compositional(FeatureMap):
 
     p: float = 2.0
     inner: FeatureMap | None = None
-    prefix_stable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_p(self.p)
         if not isinstance(self.kernel, Compose):
             raise MapError(f"Compositional needs kernels.compose(outer, inner), not {self.kernel}")
+        if self.inner is not None and not self.inner.independent_columns:
+            raise MapError(
+                f"inner={type(self.inner).__name__} does not draw independent columns, and products of dependent "
+                'factors are biased; use RandomFourier(form="phase"), RandomLaplace or RandomMaclaurin'
+            )
+
+    @property
+    def independent_columns(self) -> bool:
+        return True
+
+    @property
+    def prefix_stable(self) -> bool:  # type: ignore[override]
+        return self.inner is None or self.inner.prefix_stable
+
+    @property
+    def needs_sample(self) -> bool:  # type: ignore[override]
+        return self.inner is not None and self.inner.needs_sample
+
+    def is_fitted(self) -> bool:
+        return self.inner is None or self.inner.is_fitted()
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         assert isinstance(self.kernel, Compose)
@@ -252,9 +293,6 @@ class Compositional(FeatureMap):
 
 def scalars(kernel: Kernel, p: float) -> FeatureMap:
     """A map of independent columns, each by itself unbiased up to scale."""
-    from bochner.features.fourier import RandomFourier
-    from bochner.features.laplace import RandomLaplace
-
     if kernel.spectrum() is not None:
         return RandomFourier(kernel, 1, form="phase")
     if kernel.laplace() is not None:
@@ -272,7 +310,6 @@ class DrawnCompositional(Drawn):
     def __init__(self, recipe: Compositional, d: int, seed: Seed):
         super().__init__(recipe, d, seed, recipe.n_features)
         assert isinstance(recipe.kernel, Compose) and isinstance(recipe.kernel.outer, DotKernel)
-        assert recipe.inner is not None
         blocks = range(0, recipe.n_features, BLOCK)
         degrees = np.concatenate(
             [
@@ -281,7 +318,7 @@ class DrawnCompositional(Drawn):
             ]
         )
         total = max(1, int(degrees.sum()))
-        inner = recipe.inner.sized(total)._draw(d, seed.child("inner"))
+        inner = recipe.settled("inner").sized(total)._draw(d, seed.child("inner"))
         self.inner, self.scale = inner, math.sqrt(total)
         a = recipe.kernel.outer.series().coefficients(int(degrees.max()) + 1)
         weights = np.sqrt(a[degrees] / (geometric_law(degrees, recipe.p) * recipe.n_features))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Rows, dense, frozen
+from bochner.arrays import Float, Float64, Rows, frozen
 from bochner.errors import MapError
 from bochner.features.base import FeatureMap, register
 from bochner.features.sampled import DrawnAdditive, columns_each, profile_of
@@ -88,11 +88,10 @@ class DrawnMercer(DrawnAdditive):
     """The table of the eigenfunctions."""
 
     def __init__(self, recipe: Mercer1D, d: int, seed: Seed):
-        assert recipe.grid is not None and recipe.weights is not None
         profile = profile_of(recipe.kernel)
-        grid = np.asarray(recipe.grid, dtype=np.float64)
+        grid, weights = (np.asarray(recipe.settled(name), dtype=np.float64) for name in ("grid", "weights"))
         wanted = columns_each(recipe.n_features, d)
-        self.basis = frozen(eigenfunctions(profile, grid, np.asarray(recipe.weights), wanted))
+        self.basis = frozen(eigenfunctions(profile, grid, weights, wanted))
         self.grid = frozen(grid)
         super().__init__(recipe, d, seed, self.basis.shape[1])
         self.smooth = profile.signature is not None and not profile.kinked

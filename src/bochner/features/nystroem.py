@@ -24,7 +24,8 @@ class Nystroem(FeatureMap):
     """k(x, L) V Λ^{−½} of c = n_features landmarks L with k(L, L) = V Λ Vᵀ, the ``rank`` largest kept.
 
     ``landmarks``: "uniform" rows of the sample, "rpcholesky" (randomly pivoted Cholesky), "leverage"
-    (approximate ridge leverage scores), "kmeans" (centres), or an array of rows.
+    (approximate ridge leverage scores), "kmeans" (centres), or an array of rows, of which there may be
+    more than features.
     """
 
     landmarks: str | NDArray[Any] = "rpcholesky"
@@ -70,15 +71,15 @@ class DrawnNystroem(Drawn):
     """Landmarks and V Λ^{−½}; ``spectrum`` holds the kept eigenvalues."""
 
     def __init__(self, recipe: Nystroem, d: int, seed: Seed):
-        assert not isinstance(recipe.landmarks, str)
-        self.landmarks = np.asarray(recipe.landmarks)
+        self.landmarks = np.asarray(recipe.settled("landmarks"))
         K = recipe.kernel._gram(self.landmarks, self.landmarks)
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
         values, vectors = values[::-1], vectors[:, ::-1]
-        floor = len(values) * np.finfo(np.float64).eps * max(float(values[0]), 0.0)
-        keep = min(int((values > floor).sum()), recipe.rank or len(values))
+        # Relative to the largest: duplicates and dependent landmarks leave eigenvalues of rounding size.
+        floor = len(values) * np.finfo(np.float64).eps * float(values.max(initial=0.0))
+        keep = min(int((values > floor).sum()), recipe.rank or recipe.n_features)
         if keep == 0:
-            raise MapError("the kernel is zero on all landmarks")
+            raise MapError(f"{recipe.kernel} is zero on all landmarks")
         self.spectrum: Float64 = frozen(values[:keep])
         signs = np.sign(vectors[np.abs(vectors[:, :keep]).argmax(axis=0), np.arange(keep)])
         self.basis = frozen(vectors[:, :keep] * signs / np.sqrt(values[:keep]))
@@ -89,7 +90,7 @@ class DrawnNystroem(Drawn):
 
     def residual(self, X: Any) -> float:
         """Σ K(x, x) − ‖z(x)‖² over rows, as a share of Σ K(x, x): an upper bound on the trace error."""
-        rows = as_rows(X)
-        exact = self.kernel._diag(rows.values.astype(np.float64))
-        kept = np.square(self._features(rows.values)).sum(axis=1)
-        return float(np.maximum(exact - kept, 0.0).sum() / exact.sum())
+        rows = self._checked(X)
+        exact = self.kernel._diag(rows.astype(np.float64))
+        lost = np.maximum(exact - np.square(self._features(rows)).sum(axis=1), 0.0).sum()
+        return float(lost / exact.sum()) if lost > 0.0 else 0.0

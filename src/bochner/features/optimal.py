@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen
-from bochner.errors import MapError
-from bochner.features.base import Drawn, FeatureMap, option, register
-from bochner.features.maclaurin import apportion, series_of
+from bochner.errors import KernelError, MapError
+from bochner.features.base import Drawn, FeatureMap, option, register, spread
+from bochner.features.maclaurin import apportion, reach_of, series_of
 from bochner.features.monomials import Monomials, monomial_count
 from bochner.features.products import HadamardProducts, RademacherProducts
 from bochner.kernels import Exponential, Homogeneous, Polynomial
 from bochner.kernels.pairwise import products, squared_norms
+from bochner.kernels.series import Series
 from bochner.seeds import Seed
 
 _PAIR_ROWS = 200
-_MOST_DEGREES = 64
 
 
 @register
@@ -34,8 +34,8 @@ class OptimalMaclaurin(FeatureMap):
 
     ``sketch``: "hadamard" (complex-to-real structured) or "rademacher".  ``exact`` and ``shares`` (one
     entry for each degree) are found from a sample, or from random directions of unit norm without
-    one; degrees with a share of less than one column are pooled and sampled, which keeps the map
-    unbiased.
+    one; degrees with a share of less than 1.5 columns are pooled and sampled, which keeps the map
+    unbiased.  Only degrees whose tail is negligible for rows twice as long as any of those are left out.
     """
 
     sketch: str = "hadamard"
@@ -51,13 +51,20 @@ class OptimalMaclaurin(FeatureMap):
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         if self.shares is not None:
             return self
-        rows = _some_rows(d, sample)
-        reach = float(squared_norms(rows).max())
-        a = series_of(self.kernel).significant(max(reach, 1e-12), most=_MOST_DEGREES)
+        series = series_of(self.kernel)
+        reach = reach_of(sample) if sample is not None else min(1.0, 0.5 * series.radius)
+        a = _coefficients(series, reach)
+        # In units of the longest row, so that powers of norms do not overflow.
+        rows = _directions(d) if sample is None else dense(spread(sample.values, _PAIR_ROWS)) / np.float64(reach**0.5)
+        degrees = np.arange(len(a))
         # Degrees that the sample happens to sketch without error still get a thousandth of their weight.
-        floor = 1e-6 * np.power(squared_norms(rows).mean(), 2.0 * np.arange(len(a)))
+        floor = 1e-6 * np.power(squared_norms(rows).mean(), 2.0 * degrees)
         variances = np.maximum(column_variances(rows, len(a), self.sketch), floor)
-        exact, shares = allocate(a, variances, d, self.n_features)
+        with np.errstate(over="ignore"):
+            spreads = a * np.power(reach, degrees) * np.sqrt(variances)
+        if not np.isfinite(spreads).all():
+            raise MapError(f"{self.kernel} overflows at ‖x‖² = {reach:g}; scale the rows down")
+        exact, shares = allocate(a, spreads, d, self.n_features)
         return replace(self, exact=exact, shares=shares, coefficients=tuple(a.tolist()))
 
     def is_fitted(self) -> bool:
@@ -73,52 +80,59 @@ class OptimalMaclaurin(FeatureMap):
         yield cls(Homogeneous(3), 64)
 
 
-def _some_rows(d: int, sample: Rows | None) -> Float64:
-    if sample is None:
-        directions = Seed(0).stream("directions").normal(_PAIR_ROWS, d)
-        return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True))
-    values = sample.values
-    picks = np.linspace(0, values.shape[0] - 1, min(_PAIR_ROWS, values.shape[0])).astype(int)
-    return dense(values[picks]).astype(np.float64)
+def _coefficients(series: Series, reach: float) -> Float64:
+    try:
+        return series.significant(min(4.0 * reach, float(np.sqrt(reach * series.radius))))
+    except KernelError:  # a function whose radius of convergence nobody has told
+        return series.significant(reach)
+
+
+def _directions(d: int) -> Float64:
+    directions = Seed(0).stream("directions").normal(_PAIR_ROWS, d)
+    return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
 def column_variances(rows: Float64, count: int, sketch: str) -> Float64:
     """V̄ₙ over all pairs of the rows, diagonal included as in a Gram."""
-    t = products(rows, rows)
+    square = products(rows, rows) ** 2
     norms = squared_norms(rows)
-    squares = norms[:, None] * norms[None, :]
     S = products(rows**2, rows**2)
-    n = np.arange(count)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sketch == "rademacher":
-            values = [((squares + 2.0 * (t**2 - S)) ** k - t ** (2 * k)).mean() for k in n]
-        else:
-            values = [((squares + t**2 - S) ** k + (2.0 * t**2 - S) ** k - 2.0 * t ** (2 * k)).mean() for k in n]
-    return np.maximum(np.nan_to_num(np.asarray(values), nan=np.inf, posinf=1e300), 0.0)
+    whole = norms[:, None] * norms[None, :]
+    if sketch == "rademacher":  # Mⁿ − t²ⁿ
+        terms = [(1.0, whole + 2.0 * (square - S)), (-1.0, square)]
+    else:  # of a real column, half of a complex one
+        terms = [(1.0, whole + square - S), (1.0, 2.0 * square - S), (-2.0, square)]
+    values, powers = np.zeros(count), [np.ones_like(square) for _ in terms]
+    for n in range(count):
+        for i, (sign, base) in enumerate(terms):
+            values[n] += sign * powers[i].mean()
+            powers[i] *= base
+    return np.maximum(values, 0.0)
 
 
-def allocate(a: Float64, variances: Float64, d: int, total: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Which degrees are exact, and the (fractional) columns of each other degree.
+def allocate(a: Float64, spreads: Float64, d: int, total: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Which degrees are exact, and the (fractional) columns of each other degree, from aₙ√V̄ₙ.
 
     Exact is every degree n ≤ k for the k that minimises (Σ_{n>k} aₙ√V̄ₙ)² / (columns left); degree 0
     is one column and always exact.
     """
-    spread = a * np.sqrt(variances)
     best, best_objective, used = 0, np.inf, 0
     for k in range(len(a)):
         used += monomial_count(d, k) if a[k] > 0 else 0
-        rest, left = float(spread[k + 1 :].sum()), total - used
-        if k > 0 and (left < 0 or (left < 2 and rest > 0.0)):
+        rest, left = float(spreads[k + 1 :].sum()), total - used
+        if left < 0 and k > 0:
             break
+        if left < 2 and rest > 0.0 and k > 0:
+            continue  # no room for even one random column of the degrees above
         objective = rest**2 / max(left, 1)
         if objective < best_objective:
             best, best_objective = k, objective
     exact = tuple(n for n in range(best + 1) if a[n] > 0)
     left = total - sum(monomial_count(d, n) for n in exact)
-    rest_spread = np.where(np.arange(len(a)) > best, spread, 0.0)
-    if rest_spread.sum() > 0 and left < 2:
+    above = np.where(np.arange(len(a)) > best, spreads, 0.0)
+    if above.any() and left < 2:
         raise MapError(f"{total} features are too few for {np.count_nonzero(a)} degrees; give at least 4")
-    shares = rest_spread / rest_spread.sum() * left if rest_spread.sum() > 0 else np.zeros(len(a))
+    shares = above / above.sum() * left if above.any() else np.zeros(len(a))
     return exact, tuple(shares.tolist())
 
 
@@ -128,31 +142,29 @@ class DrawnOptimal(Drawn):
     tile = 256
 
     def __init__(self, recipe: OptimalMaclaurin, d: int, seed: Seed):
-        assert recipe.exact is not None and recipe.shares is not None and recipe.coefficients is not None
-        a = np.asarray(recipe.coefficients)
-        self.exact = [(float(np.sqrt(a[n])), Monomials(d, n)) for n in recipe.exact]
-        shares = np.asarray(recipe.shares)
+        a, shares = np.asarray(recipe.settled("coefficients")), np.asarray(recipe.settled("shares"))
+        self.exact = Monomials(d, {n: float(a[n]) for n in recipe.settled("exact")})
         step = 2 if recipe.sketch == "hadamard" else 1
-        left = recipe.n_features - sum(block.width for _, block in self.exact)
-        degrees, weights = strata(a, shares, left // step, seed) if shares.sum() > 0 else (np.zeros(0, int), np.zeros(0))
+        left = recipe.n_features - self.exact.width
+        if left < 0 or (shares.any() and left < step):
+            raise MapError(f"{recipe.n_features} features are too few for exact degrees {recipe.exact}; fit it anew")
+        degrees = np.zeros(0, dtype=np.int64)
         self.products: HadamardProducts | RademacherProducts | None = None
-        if len(degrees):
+        if shares.any():
+            degrees, weights = strata(a, shares, left // step, seed)
             inner = seed.child("columns")
             if recipe.sketch == "hadamard":
                 self.products = HadamardProducts(degrees, weights, d, inner)
             else:
                 signs = inner.stream("signs").signs(int(degrees.sum()), d)
                 self.products = RademacherProducts(degrees, weights, signs)
-        width = sum(block.width for _, block in self.exact) + step * len(degrees)
-        super().__init__(recipe, d, seed, width)
+        super().__init__(recipe, d, seed, self.exact.width + step * len(degrees))
 
     def _fill(self, X: Matrix, out: Float) -> None:
-        start, rows = 0, dense(X)
-        for root, block in self.exact:
-            block.fill(rows, out[:, start : start + block.width], root)
-            start += block.width
+        rows, cut = dense(X), self.exact.width
+        self.exact.fill(rows, out[:, :cut])
         if self.products is not None:
-            self.products.fill(rows, out[:, start:])
+            self.products.fill(rows, out[:, cut:])
 
 
 def strata(a: Float64, shares: Float64, columns: int, seed: Seed) -> tuple[NDArray[np.int64], Float64]:

@@ -50,24 +50,27 @@ class PCAFeatures(FeatureMap):
         node = seed.child("base")
         base = replace(self._base(), kernel=self.kernel).prepared(d, node, sample)
         drawn = base._draw(d, node)
-        scatter, total = np.zeros((drawn.width, drawn.width)), np.zeros(drawn.width)
+        scatter, mean, count = np.zeros((drawn.width, drawn.width)), np.zeros(drawn.width), 0
         for rows in tiles(sample.values.shape[0], 2048):
             Z = drawn._features(sample.values[rows])
-            scatter += Z.T @ Z
-            total += Z.sum(axis=0)
-        n = sample.values.shape[0]
-        return replace(self, base=base)._from(drawn, scatter, total / n, n)
+            # Chan's merge: Σ z zᵀ − n m mᵀ would lose the digits that the mean takes.
+            away = Z.mean(axis=0) - mean
+            Z -= Z.mean(axis=0)
+            scatter += Z.T @ Z + np.outer(away, away) * (count * len(Z) / (count + len(Z)))
+            count += len(Z)
+            mean += away * (len(Z) / count)
+        return replace(self, base=base)._from(drawn, scatter, mean, count)
 
     @classmethod
     def from_moments(
         cls, base: Drawn, n_features: int, scatter: Float64, mean: Float64, count: float, centred: bool = False
     ) -> Drawn:
-        """The map from Σ z zᵀ (not centred), the mean and the number of rows of the base features."""
+        """The map from Σ (z − m)(z − m)ᵀ, the mean m and the number of rows of the base features."""
         recipe = cls(base.kernel, n_features, base=base.map, centred=centred)
         return recipe._from(base, scatter, mean, count)._draw(base.d, base.seed)
 
     def _from(self, base: Drawn, scatter: Float64, mean: Float64, count: float) -> PCAFeatures:
-        S = scatter - count * np.outer(mean, mean) if self.centred else scatter
+        S = scatter if self.centred else scatter + count * np.outer(mean, mean)
         keep = self.n_features
         if keep > base.width:
             raise MapError(f"{keep} components of {base.width} features cannot be had")
@@ -93,11 +96,10 @@ class DrawnPCA(Drawn):
     """The wider map and the projection."""
 
     def __init__(self, recipe: PCAFeatures, d: int, seed: Seed):
-        assert recipe.basis is not None and recipe.mean is not None and recipe.base_seed is not None
-        root, *path = recipe.base_seed
+        root, *path = recipe.settled("base_seed")
         self.base = recipe._base()._draw(d, Seed(root, tuple(path)))
-        self.basis, self.mean = recipe.basis, recipe.mean
-        super().__init__(recipe, d, seed, recipe.basis.shape[1])
+        self.basis, self.mean = recipe.settled("basis")[:, : recipe.n_features], recipe.settled("mean")
+        super().__init__(recipe, d, seed, self.basis.shape[1])
 
     def _fill(self, X: Matrix, out: Float) -> None:
         Z = np.empty((X.shape[0], self.base.width), dtype=out.dtype)

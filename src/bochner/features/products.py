@@ -86,7 +86,8 @@ class HadamardProducts:
         self.width = 2 * len(degrees)
         self.constant = frozen(np.where(degrees == 0, weights, 1.0)[self.order])
         self.roots = frozen(per_factor(weights, degrees)[self.order])
-        self.sketches = [ComplexSketch(d, count, seed.child("factor", level)) for level, count in enumerate(self.levels)]
+        factors = enumerate(self.levels)
+        self.sketches = [ComplexSketch(d, count, seed.child("factor", level)) for level, count in factors]
 
     def fill(self, X: Matrix, out: Float) -> None:
         rows = dense(X)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -25,6 +26,14 @@ def profile_of(kernel: Kernel) -> Profile:
     profile = kernel.profile()
     if profile is None:
         raise who_lacks(kernel, "additive profile", ADVICE)
+    return profile
+
+
+def signature_of(kernel: Kernel) -> Profile:
+    """A profile of one degree with its signature, or who lacks it."""
+    profile = profile_of(kernel)
+    if profile.signature is None or profile.density is None:
+        raise who_lacks(kernel, "signature of one degree of homogeneity", "use Mercer1D")
     return profile
 
 
@@ -59,7 +68,8 @@ class SampledSignature(FeatureMap):
     def __post_init__(self) -> None:
         super().__post_init__()
         option("window", self.window, ("uniform", "rect"))
-        if self.period not in ("default", "tuned") and not (not isinstance(self.period, str) and self.period > 0):
+        named = self.period in ("default", "tuned")
+        if not named and (isinstance(self.period, str) or not 0.0 < self.period < np.inf):
             raise MapError(f'period must be a number > 0, "default" or "tuned"; got {self.period!r}')
 
     @property
@@ -70,11 +80,9 @@ class SampledSignature(FeatureMap):
         return self.period != "tuned"
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        profile = profile_of(self.kernel)
+        profile = signature_of(self.kernel)
         r = (columns_each(self.n_features, d, odd=True) - 1) // 2
         if self.period == "default":
-            if profile.signature is None or profile.periods is None:
-                raise who_lacks(self.kernel, "signature of one degree", "use Mercer1D")
             return replace(self, period=profile.periods[self.window](r) if profile.periods else 2.0 * np.pi)
         if self.period == "tuned" and sample is not None:
             return replace(self, period=tuned_period(profile, r, self.window, dense(sample.values)))
@@ -94,7 +102,7 @@ class SampledSignature(FeatureMap):
 def sample_weights(profile: Profile, r: int, period: float, window: str) -> Float64:
     """h₀ … h_r."""
     L = 2.0 * np.pi / period
-    j = np.arange(r + 1)
+    j = np.arange(r + 1, dtype=np.float64)
     if profile.name == "root":
         return np.where(j == 0, profile.mass, 0.0)
     assert profile.density is not None and profile.signature is not None
@@ -109,8 +117,6 @@ def sample_weights(profile: Profile, r: int, period: float, window: str) -> Floa
 
 def tuned_period(profile: Profile, r: int, window: str, X: Float) -> float:
     """The period of least squared error over pairs of positive entries of the same column."""
-    if r == 0:
-        return 2.0 * np.pi
     stream = Seed(0).stream("pairs")
     n, d = X.shape
     column = stream.integers(d, 200_000)
@@ -140,14 +146,15 @@ class DrawnAdditive(Drawn):
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, m: int):
         super().__init__(recipe, d, seed, m * d)
         self.m = m
-        self.tile = max(1, (1 << 18) // max(1, self.width))
+        self.tile = max(1, (1 << 18) // self.width)
 
     def _fill(self, X: Matrix, out: Float) -> None:
         rows = dense(X)
         self._scalar(rows, out.reshape(*rows.shape, self.m) if out.flags.c_contiguous else _split(out, self.m))
 
+    @abstractmethod
     def _scalar(self, x: Float, out: Float) -> None:
-        raise AssertionError("a subclass says what its scalar function is")
+        """The m values of every entry, into the last axis of out."""
 
 
 def _split(out: Float, m: int) -> Float:
@@ -162,11 +169,10 @@ class DrawnSampled(DrawnAdditive):
     def __init__(self, recipe: SampledSignature, d: int, seed: Seed):
         m = columns_each(recipe.n_features, d, odd=True)
         super().__init__(recipe, d, seed, m)
-        profile = profile_of(recipe.kernel)
-        period: Any = recipe.period
-        h = sample_weights(profile, (m - 1) // 2, float(period), recipe.window)
+        profile, period = signature_of(recipe.kernel), float(recipe.settled("period"))
+        h = sample_weights(profile, (m - 1) // 2, period, recipe.window)
         self.root = frozen(np.sqrt(np.concatenate([h[:1], 2.0 * h[1:]])))
-        self.step, self.degree = 2.0 * np.pi / float(period), float(profile.degree or 1.0)
+        self.step, self.degree = 2.0 * np.pi / period, float(profile.degree or 1.0)
 
     def _scalar(self, x: Float, out: Float) -> None:
         amplitude = np.power(x, 0.5 * self.degree)

@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from bochner.arrays import Float, Matrix, Rows, dense, frozen
+from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, register, who_lacks
 from bochner.features.fourier import ADVICE as FOURIER_ADVICE
-from bochner.features.maclaurin import apportion, series_of
+from bochner.features.frequencies import Frequencies, draw_norms
+from bochner.features.maclaurin import apportion, reach_of, require_reach, series_of
 from bochner.hot.reference import circular_product, count_sketch, hadamard, power_of_two
-from bochner.kernels import Exponential, Gaussian, Homogeneous, Polynomial
-from bochner.kernels.pairwise import squared_norms
+from bochner.kernels import Exponential, Gaussian, Homogeneous, Matern, Polynomial
 from bochner.kernels.spectrum import Radial
 from bochner.seeds import Seed
 
@@ -25,16 +26,19 @@ class TensorSketch(FeatureMap):
     """ifft ∏ⱼ fft(count sketch j of x): an unbiased sketch of ⟨x, y⟩ⁿ in O(n (nnz + D log D)).
 
     (r + ⟨x, y⟩)ⁿ is one sketch of x with the entry √r added; any other series gets a sketch for each
-    degree, with columns in proportion to aₙR^(2n).
+    degree, with columns in proportion to aₙR^(2n), until the tail is below 1e-9 of the kernel at R.
+    ``reach`` is R², the largest ‖x‖² of the sample (1 without one).
     """
 
     reach: float | None = None
     unbiased: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_reach(self.reach)
+
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
-        if self.reach is not None:
-            return self
-        return replace(self, reach=1.0 if sample is None else float(squared_norms(sample.values).max()))
+        return self if self.reach is not None else replace(self, reach=reach_of(sample))
 
     def _draw(self, d: int, seed: Seed) -> DrawnTensorSketch:
         return DrawnTensorSketch(self, d, seed)
@@ -50,19 +54,19 @@ class DrawnTensorSketch(Drawn):
     """Parts (degree, added entry, weight, width) with a hash for each factor."""
 
     def __init__(self, recipe: TensorSketch, d: int, seed: Seed):
-        kernel, reach = recipe.kernel, float(recipe.reach or 1.0)
+        kernel, reach = recipe.kernel, float(recipe.settled("reach"))
         if isinstance(kernel, Polynomial):
             parts = [(kernel.degree, kernel.offset, 1.0, recipe.n_features)]
         else:
             a = series_of(kernel).significant(reach, 1e-9, most=64)
             present = np.flatnonzero(a)
+            if len(present) > recipe.n_features:
+                raise MapError(f"{recipe.n_features} features are too few for {len(present)} degrees of {kernel}")
             mass = a * np.power(reach, np.arange(len(a)))
-            random = present[present > 0]
-            shares = np.zeros(len(a), dtype=np.int64)
-            shares[present] = 1
-            room = recipe.n_features - int(shares.sum())
-            if len(random) and room > 0:
-                shares += apportion(np.where(np.arange(len(a)) > 0, mass, 0.0), room)
+            mass[0] = 0.0  # one constant column is exact
+            shares = (a > 0.0).astype(np.int64)
+            if mass.any():
+                shares += apportion(mass, recipe.n_features - len(present))
             parts = [(int(n), 0.0, float(a[n]), int(shares[n])) for n in present]
         self.parts = []
         for number, (degree, offset, weight, width) in enumerate(parts):
@@ -95,43 +99,58 @@ class Fastfood(FeatureMap):
 
     prefix_stable: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_features < 2:
+            raise MapError("Fastfood makes pairs: n_features must be at least 2")
+
     def _draw(self, d: int, seed: Seed) -> DrawnFastfood:
         return DrawnFastfood(self, d, seed)
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
         yield cls(Gaussian(0.5 / d), 64)
+        yield cls(Matern(1.5, d**0.5), 64)
+
+
+class FastfoodFrequencies(Frequencies):
+    """Blocks of p frequencies: signs B, permutation Π, normals G, norms S."""
+
+    def __init__(self, spectrum: Radial, d: int, count: int, seed: Seed):
+        super().__init__(spectrum, count)
+        self.size = p = power_of_two(d)
+        blocks = range(-(-count // p))
+        self.signs = frozen([seed.stream("B", j).signs(p) for j in blocks], np.int8)
+        self.order = frozen([seed.stream("P", j).permutation(p) for j in blocks])
+        self.G = frozen([seed.stream("G", j).normal(p) for j in blocks])
+        norms = draw_norms(spectrum, p * len(blocks), p, seed).reshape(len(blocks), p)
+        self.S = frozen(norms / np.linalg.norm(self.G, axis=1, keepdims=True) / np.sqrt(p))
+        self.scale = frozen(spectrum.columns(d)[:, 0])
+
+    def _project(self, E: Matrix) -> Float:
+        rows = dense(E) * self.scale.astype(E.dtype)
+        padded = np.zeros((len(rows), 1, self.size), dtype=rows.dtype)
+        padded[:, 0, : rows.shape[1]] = rows
+        u = hadamard(padded * self.signs)
+        u = np.take_along_axis(u, np.broadcast_to(self.order, u.shape), axis=2)
+        u = hadamard(u * self.G.astype(u.dtype)) * self.S.astype(u.dtype)
+        return np.asarray(u.reshape(len(rows), -1)[:, : self.count])
 
 
 class DrawnFastfood(Drawn):
-    """Blocks of p frequencies: signs B, permutation Π, normals G, norms S."""
+    """cos and sin of the phases, side by side."""
 
     def __init__(self, recipe: Fastfood, d: int, seed: Seed):
         spectrum = recipe.kernel.spectrum()
         if not isinstance(spectrum, Radial):
             raise who_lacks(recipe.kernel, "radial spectrum", FOURIER_ADVICE)
-        count = max(1, recipe.n_features // 2)
+        count = recipe.n_features // 2
         super().__init__(recipe, d, seed, 2 * count)
-        self.count, self.spectrum = count, spectrum
-        self.size = p = power_of_two(d)
-        blocks = range(-(-count // p))
-        self.signs = frozen([seed.stream("B", j).signs(p) for j in blocks], np.int8)
-        self.order = frozen([seed.stream("P", j).permutation(p) for j in blocks])
-        G = np.stack([seed.stream("G", j).normal(p) for j in blocks])
-        norms = np.stack([spectrum.radii(seed.stream("S", j), d, p, p) for j in blocks])
-        self.G = frozen(G)
-        self.S = frozen(norms / np.linalg.norm(G, axis=1, keepdims=True) / np.sqrt(p))
-        self.scale = frozen(spectrum.columns(d)[:, 0])
+        self.frequencies = FastfoodFrequencies(spectrum, d, count, seed)
         self.amplitude = float(np.sqrt(spectrum.mass / count))
 
     def _fill(self, X: Matrix, out: Float) -> None:
-        rows = dense(X) * self.scale.astype(out.dtype)
-        padded = np.zeros((len(rows), 1, self.size), dtype=out.dtype)
-        padded[:, 0, : self.d] = rows
-        u = hadamard(padded * self.signs)
-        u = np.take_along_axis(u, np.broadcast_to(self.order, u.shape), axis=2)
-        u = hadamard(u * self.G.astype(out.dtype)) * self.S.astype(out.dtype)
-        phases = u.reshape(len(rows), -1)[:, : self.count]
+        phases = self.frequencies.project(X)
         np.cos(phases, out=out[:, 0::2])
         np.sin(phases, out=out[:, 1::2])
         out *= out.dtype.type(self.amplitude)

@@ -20,13 +20,15 @@ def power_of_two(size: int) -> int:
 
 @cache
 def _matrix(size: int, dtype: str) -> Float:
-    return hadamard_matrix(size, dtype=np.dtype(dtype))
+    matrix = np.asarray(hadamard_matrix(size, dtype=np.dtype(dtype)))
+    matrix.flags.writeable = False  # one for all threads
+    return matrix
 
 
 def hadamard(X: Float) -> Float:
     """The unnormalised Hadamard transform of the last axis, whose length is a power of two.
 
-    H₂ₘ = H_a ⊗ H_b with ab = 2ᵐ: a product with a small matrix for each factor.
+    H_ab = H_a ⊗ H_b: a product with a small matrix for each factor.
 
     >>> hadamard(np.array([[1.0, 2.0]])).tolist()
     [[3.0, -1.0]]
@@ -35,7 +37,8 @@ def hadamard(X: Float) -> Float:
     if size <= 64:
         return np.asarray(X @ _matrix(size, X.dtype.name))
     split = X.reshape(*X.shape[:-1], size // 64, 64) @ _matrix(64, X.dtype.name)
-    return np.ascontiguousarray(hadamard(np.ascontiguousarray(split.swapaxes(-1, -2))).swapaxes(-1, -2)).reshape(X.shape)
+    outer = hadamard(np.ascontiguousarray(split.swapaxes(-1, -2)))
+    return outer.swapaxes(-1, -2).reshape(X.shape)
 
 
 def count_sketch(X: Float, bucket: NDArray[np.int64], sign: NDArray[np.int8], width: int) -> Float:

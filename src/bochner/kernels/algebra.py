@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from bochner.arrays import Float64, Matrix, Rows
-from bochner.errors import DataError, KernelError
+from bochner.errors import DataError, DomainError, KernelError
 from bochner.kernels import series as maclaurin
-from bochner.kernels.base import Kernel, number
+from bochner.kernels.base import DEEPEST, Kernel, number
+from bochner.kernels.columns import expanded, is_plain, positions, ranges, selection
+from bochner.kernels.compound import compounded
 from bochner.kernels.dot import DotKernel, DotProduct, Exponential, Homogeneous, Linear, Polynomial
 from bochner.kernels.histogram import Chi2
 from bochner.kernels.pairwise import upper
@@ -34,27 +35,18 @@ def as_kernel(value: Any) -> Kernel:
 
 
 def add(first: Any, second: Any) -> Kernel:
-    """first + second, with nested sums made flat."""
-    parts: list[Kernel] = []
-    for kernel in (as_kernel(first), as_kernel(second)):
-        parts.extend(kernel.parts if isinstance(kernel, Sum) else [kernel])
-    return Sum(tuple(parts))
+    """first + second; a number is a constant kernel."""
+    return Sum((as_kernel(first), as_kernel(second)))
 
 
 def multiply(first: Any, second: Any) -> Kernel:
     """first · second; a number scales."""
     if isinstance(first, Kernel) and isinstance(second, Kernel):
-        parts: list[Kernel] = []
-        for kernel in (first, second):
-            parts.extend(kernel.parts if isinstance(kernel, Product) else [kernel])
-        return Product(tuple(parts))
+        return Product((first, second))
     factor, kernel = (second, first) if isinstance(first, Kernel) else (first, second)
-    if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)) or not isinstance(kernel, Kernel):
+    if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)):
         raise KernelError(f"kernels combine with kernels and positive numbers, not with {factor!r}")
-    factor = number("the factor of a kernel", factor)
-    if isinstance(kernel, Scale):
-        return Scale(factor * kernel.factor, kernel.inner)
-    return Scale(factor, kernel)
+    return Scale(number("the factor of a kernel", factor), kernel)
 
 
 def compose(outer: Kernel, inner: Kernel) -> Kernel:
@@ -79,7 +71,8 @@ class Sum(Kernel):
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        _require_kernels("a sum", self.parts)
+        _require_kernels("a sum", self.parts, least=2)
+        object.__setattr__(self, "parts", _flat(self.parts, Sum))
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
         return sum((k._gram(X, Y) for k in self.parts[1:]), self.parts[0]._gram(X, Y))
@@ -92,11 +85,11 @@ class Sum(Kernel):
 
     def series(self) -> Series | None:
         found = [k.series() for k in self.parts]
-        return None if None in found else _fold(found, lambda a, b: a + b)  # type: ignore[no-any-return]
+        return None if None in found else _fold(found, lambda a, b: a + b)
 
     def profile(self) -> Profile | None:
         found = [k.profile() for k in self.parts]
-        return None if None in found else _fold(found, lambda a, b: a + b)  # type: ignore[no-any-return]
+        return None if None in found else _fold(found, lambda a, b: a + b)
 
     def render(self, text: bool) -> str:
         return " + ".join(k.render(text) for k in self.parts)
@@ -115,7 +108,8 @@ class Product(Kernel):
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        _require_kernels("a product", self.parts)
+        _require_kernels("a product", self.parts, least=2)
+        object.__setattr__(self, "parts", _flat(self.parts, Product))
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
         return math.prod((k._gram(X, Y) for k in self.parts[1:]), start=self.parts[0]._gram(X, Y))
@@ -125,14 +119,14 @@ class Product(Kernel):
 
     def spectrum(self) -> Spectrum | None:
         found = [k.spectrum() for k in self.parts]
-        return None if None in found else _fold(found, added)  # type: ignore[no-any-return]
+        return None if None in found else _fold(found, added)
 
     def series(self) -> Series | None:
         found = [k.series() for k in self.parts]
-        return None if None in found else _fold(found, lambda a, b: a * b)  # type: ignore[no-any-return]
+        return None if None in found else _fold(found, lambda a, b: a * b)
 
     def render(self, text: bool) -> str:
-        return " * ".join(_enclosed(k, text, (Sum,)) for k in self.parts)
+        return " * ".join(_enclosed(k, text, (Sum, Scale)) for k in self.parts)
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -149,8 +143,12 @@ class Scale(Kernel):
     inner: Kernel
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", number("the factor of a kernel", self.factor))
         _require_kernels("a scaled kernel", (self.inner,))
+        factor = number("the factor of a kernel", self.factor)
+        if isinstance(self.inner, Scale):
+            factor = number("the factor of a kernel", factor * self.inner.factor)
+            object.__setattr__(self, "inner", self.inner.inner)
+        object.__setattr__(self, "factor", factor)
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
         return self.factor * self.inner._gram(X, Y)
@@ -201,12 +199,12 @@ class Compose(Kernel):
     def check(self, rows: Rows) -> None:
         # The outer kernel sees values of the inner one, never the rows.
         self.inner.check(rows)
-        limit = self._outer().reach() if not self.outer.unresolved() else math.inf
+        limit = math.inf if self.unresolved() else self._outer().reach()
         if math.isfinite(limit):
             values = self.inner._diag(rows.values.astype(np.float64))
             bad = np.flatnonzero(values >= limit)
             if bad.size:
-                raise DataError(
+                raise DomainError(
                     f"row {bad[0]} has K(x, x) = {values[bad[0]]:.6g} under {self.inner}, but {self.outer} converges "
                     f"only below {limit:.6g}",
                     int(bad[0]),
@@ -222,6 +220,10 @@ class Compose(Kernel):
 
     def _diag(self, X: Matrix) -> Float64:
         return self._outer().function(self.inner._diag(X))
+
+    def spectrum(self) -> Spectrum | None:
+        inner = self.inner.spectrum()
+        return None if inner is None else compounded(self._outer().series(), inner)
 
     def series(self) -> Series | None:
         inner = self.inner.series()
@@ -250,7 +252,7 @@ class Over(Kernel):
         if not isinstance(outer, Stationary) or isinstance(getattr(outer, outer.parameter), tuple):
             raise KernelError(f"only a radial kernel with one scale can stand over another kernel, not {outer}")
         if isinstance(outer, Laplacian):
-            outer.of_squared(np.zeros(1))
+            outer.of_squared(np.zeros(1))  # refuses, with advice
 
     def _outer(self) -> Stationary:
         assert isinstance(self.outer, Stationary)
@@ -329,8 +331,10 @@ class On(Kernel):
 
     def __post_init__(self) -> None:
         _require_kernels("a kernel on columns", (self.inner,))
-        if not self.columns:
+        columns = tuple(place for item in selection(self.columns) for place in expanded(item))
+        if not columns:
             raise KernelError("a kernel on columns needs at least one column")
+        object.__setattr__(self, "columns", columns)
 
     def bound(self, names: Sequence[str] | None, d: int) -> On:
         index = positions(self.columns, names, d)
@@ -344,8 +348,13 @@ class On(Kernel):
 
     def check(self, rows: Rows) -> None:
         index = self._index()
-        names = rows.names or [str(j) for j in range(rows.values.shape[1])]
-        self.inner.check(Rows(rows.values[:, index], tuple(names[j] for j in index)))
+        names = tuple(rows.names[j] if rows.names else str(j) for j in index)  # as the whole rows call them
+        try:
+            self.inner.check(Rows(rows.values[:, index], names))
+        except DataError as error:
+            if isinstance(error.column, int):
+                error.column = index[error.column]
+            raise
 
     def _resolved(self, X: Matrix) -> Kernel:
         return On(self.inner._resolved(X[:, self._index()]), self.columns)
@@ -368,15 +377,11 @@ class On(Kernel):
         return OnColumns(1.0, inner.mass, replace(inner, mass=1.0), tuple(self._index()))
 
     def render(self, text: bool) -> str:
-        shown = [c if isinstance(c, str) else str(c) for c in _ranges(self.columns)]
-        plain = all(re.fullmatch(r"\w+(:\w+)?|-?\d*:-?\d*|-?\d+", item) for item in shown)
-        if text and plain:
-            inside = ", ".join(shown)
-        elif len(shown) == 1 and ":" in shown[0]:
-            inside = repr(shown[0])
-        else:
-            items = [c if isinstance(c, int) else c for c in _ranges(self.columns)]
-            inside = ", ".join(map(repr, items)) if text else repr(items)
+        shown = ranges(self.columns)
+        plain = all(isinstance(c, int) or is_plain(c) for c in shown)
+        inside = ", ".join(map(str if text and plain else repr, shown))
+        if not text and not (plain and len(shown) == 1):
+            inside = f"[{inside}]"
         return f"{_enclosed(self.inner, text, (Sum, Product, Scale))}.on({inside})"
 
     @classmethod
@@ -384,87 +389,19 @@ class On(Kernel):
         yield Gaussian(0.5).on([0]) + Polynomial(2).on([0])
 
 
-def selection(columns: Any) -> tuple[int | str, ...]:
-    """What ``k.on`` accepts, as items of ``On.columns``."""
-    if isinstance(columns, slice):
-        if columns.step not in (None, 1):
-            raise KernelError("a slice of columns cannot have a step; give a list of positions")
-        start = "" if columns.start is None else columns.start
-        return (f"{start}:{'' if columns.stop is None else columns.stop}",)
-    if isinstance(columns, str):
-        return tuple(_item(part.strip()) for part in columns.split(","))
-    if isinstance(columns, (int, np.integer)):
-        return (int(columns),)
-    return tuple(_item(c) for c in columns)
+def _require_kernels(what: str, parts: Any, least: int = 1) -> None:
+    if not isinstance(parts, tuple) or len(parts) < least or not all(isinstance(k, Kernel) for k in parts):
+        raise KernelError(f"{what} is made of {'kernels' if least == 1 else 'two or more kernels'}, got {parts!r}")
+    if max(map(_height, parts)) >= DEEPEST:
+        raise KernelError(f"{what} would be nested deeper than {DEEPEST} levels")
 
 
-def _item(column: Any) -> int | str:
-    if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
-        return int(column)
-    if not isinstance(column, str) or not column:
-        raise KernelError(f"a column is a position, a name or a range, not {column!r}")
-    return int(column) if re.fullmatch(r"-?\d+", column) else column
+def _height(kernel: Kernel) -> int:
+    return 1 + max(map(_height, kernel.children()), default=0)
 
 
-def positions(columns: Sequence[int | str], names: Sequence[str] | None, d: int) -> tuple[int, ...]:
-    """Positions of the chosen columns among d; columns without names are called f0, f1, …"""
-    known = {name: j for j, name in enumerate(names if names is not None else (f"f{j}" for j in range(d)))}
-    found: list[int] = []
-    for item in columns:
-        if isinstance(item, int):
-            if not -d <= item < d:
-                raise DataError(f"the kernel asks for column {item}, the rows have {d}", column=item)
-            found.append(item % d)
-        elif item in known:
-            found.append(known[item])
-        elif ":" in item:
-            start, stop = item.split(":", 1)
-            if all(re.fullmatch(r"(-?\d+)?", end) for end in (start, stop)):
-                low, high, _ = slice(int(start) if start else None, int(stop) if stop else None).indices(d)
-                if (stop and int(stop) > d) or low >= high:
-                    raise DataError(f"the kernel asks for columns {item}, the rows have {d}", column=item)
-            else:
-                low, high = _place(start, known, item), _place(stop, known, item) + 1
-                if low >= high:
-                    raise DataError(f"the kernel asks for columns {item}, but {stop} comes before {start}", column=item)
-            found.extend(range(low, high))
-        else:
-            found.append(_place(item, known, item))
-    return tuple(found)
-
-
-def _place(name: str, known: dict[str, int], item: str) -> int:
-    if name not in known:
-        shown = ", ".join(list(known)[:5]) + (", …" if len(known) > 5 else "")
-        raise DataError(f"the kernel asks for column {name!r} (in {item!r}), the rows have {shown}", column=name)
-    return known[name]
-
-
-def _ranges(columns: Sequence[int | str]) -> list[int | str]:
-    """Runs of four or more positions, written as ranges."""
-    out: list[int | str] = []
-    i = 0
-    while i < len(columns):
-        item, j = columns[i], i
-        while (
-            isinstance(item, int)
-            and item >= 0
-            and j + 1 < len(columns)
-            and isinstance(columns[j + 1], int)
-            and columns[j + 1] == item + (j + 1 - i)
-        ):
-            j += 1
-        if j - i >= 3 and isinstance(item, int):
-            out.append(f"{item}:{item + j - i + 1}")
-        else:
-            out.extend(columns[i : j + 1])
-        i = j + 1
-    return out
-
-
-def _require_kernels(what: str, parts: Sequence[Any]) -> None:
-    if not isinstance(parts, tuple) or not parts or not all(isinstance(k, Kernel) for k in parts):
-        raise KernelError(f"{what} is made of kernels, got {parts!r}")
+def _flat(parts: tuple[Kernel, ...], kind: type[Sum | Product]) -> tuple[Kernel, ...]:
+    return tuple(inner for k in parts for inner in (k.parts if isinstance(k, kind) else (k,)))
 
 
 def _fold(items: Sequence[Any], combine: Any) -> Any:

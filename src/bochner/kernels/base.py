@@ -119,7 +119,7 @@ class Kernel(ABC):
         rows = as_rows(sample)
         kernel = self.bound(rows.names, rows.values.shape[1])
         kernel.check(rows)
-        return kernel._resolved(_double(_spread(rows.values)))
+        return kernel._resolved(_double(spread(rows.values)))
 
     def _resolved(self, X: Matrix) -> Kernel:
         return self.rebuilt(lambda child: child._resolved(X))
@@ -197,7 +197,7 @@ class Kernel(ABC):
         """This kernel on some columns only: positions, a slice, names, or text like "f10:f300"."""
         from bochner.kernels import algebra
 
-        return algebra.On(self, algebra.selection(columns))
+        return algebra.On(self, columns)
 
     def normalized(self) -> Kernel:
         """K(x, y) / √(K(x, x) K(y, y)); zero where K(x, x) is zero."""
@@ -258,7 +258,7 @@ def _double(values: Matrix) -> Matrix:
     return values if values.dtype == np.float64 else values.astype(np.float64)
 
 
-def _spread(values: Matrix, most: int = 1000) -> Matrix:
+def spread(values: Matrix, most: int = 1000) -> Matrix:
     """At most ``most`` rows, evenly spread: heuristics need no more."""
     n = values.shape[0]
     return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]

@@ -16,7 +16,7 @@ from bochner.arrays import Float64, Matrix, Rows
 from bochner.errors import DomainError, KernelError
 from bochner.kernels import series as maclaurin
 from bochner.kernels.base import Kernel, number, whole
-from bochner.kernels.pairwise import products, squared_norms
+from bochner.kernels.pairwise import products, squared_distances, squared_norms
 from bochner.kernels.register import register
 from bochner.kernels.series import Series
 
@@ -67,6 +67,9 @@ class Linear(DotKernel):
     def function(self, t: Float64) -> Float64:
         return t
 
+    def _distance2(self, X: Matrix, Y: Matrix) -> Float64:
+        return squared_distances(X, Y)
+
     def series(self) -> Series:
         return maclaurin.polynomial(np.array([0.0, 1.0]))
 
@@ -89,7 +92,7 @@ class Homogeneous(DotKernel):
         return t**self.degree
 
     def series(self) -> Series:
-        return maclaurin.polynomial(np.eye(self.degree + 1)[self.degree])
+        return maclaurin.polynomial(np.append(np.zeros(self.degree), 1.0))
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -112,7 +115,7 @@ class Polynomial(DotKernel):
         return (self.offset + t) ** self.degree
 
     def series(self) -> Series:
-        n = np.arange(self.degree + 1)
+        n = np.arange(self.degree + 1.0)
         return maclaurin.polynomial(special.binom(self.degree, n) * np.power(self.offset, self.degree - n))
 
     @classmethod
@@ -142,8 +145,22 @@ class VovkReal(DotKernel):
         yield cls(4)
 
 
+def _coefficients(given: Any) -> tuple[float, ...]:
+    if isinstance(given, str) or not np.iterable(given):
+        raise KernelError(f"coefficients are a list [a0, a1, …], got {given!r}")
+    values = []
+    for n, a in enumerate(given):
+        try:
+            values.append(number(f"the Maclaurin coefficient of degree {n}", a, strict=False))
+        except KernelError as error:
+            raise KernelError(f"{error}; a positive definite dot-product kernel has coefficients ≥ 0") from None
+    while values and values[-1] == 0.0:
+        values.pop()
+    return tuple(values)
+
+
 def _norm_or_positive(name: str, value: Any) -> float | str:
-    return value if value == "norm" else number(name, value)
+    return value if isinstance(value, str) and value == "norm" else number(name, value)
 
 
 def _scale_for(X: Matrix, radius: float) -> float:
@@ -162,14 +179,14 @@ class VovkInfinite(DotKernel):
         object.__setattr__(self, "scale", _norm_or_positive("scale", self.scale))
 
     def function(self, t: Float64) -> Float64:
-        return 1.0 / (1.0 - t / self.scale)  # type: ignore[operator]
+        return np.asarray(1.0 / (1.0 - t / self.settled("scale")))
 
     def series(self) -> Series:
-        c = float(self.scale)
-        return Series(self.function, lambda count, reach: c ** -np.arange(count, dtype=float), radius=c)
+        c = self.settled("scale")
+        return Series(self.function, lambda count, reach: maclaurin.powers(1.0 / c, count), radius=c)
 
     def reach(self) -> float:
-        return float(self.scale)
+        return float(self.settled("scale"))
 
     def check(self, rows: Rows) -> None:
         if not isinstance(self.scale, str):
@@ -199,7 +216,8 @@ class Exponential(DotKernel):
     def series(self) -> Series:
         def terms(count: int, reach: float) -> Float64:
             n = np.arange(count)
-            return np.exp(-2.0 * n * math.log(self.sigma) - special.gammaln(n + 1.0))
+            with np.errstate(over="ignore"):  # beyond any degree that data in reach can use
+                return np.asarray(np.exp(-2.0 * n * math.log(self.sigma) - special.gammaln(n + 1.0)))
 
         return Series(self.function, terms)
 
@@ -242,34 +260,23 @@ class DotProduct(DotKernel):
         if (coefficients is None) == (function is None):
             raise KernelError("DotProduct takes either coefficients=[a0, a1, …] or function=f")
         if coefficients is not None:
-            values = tuple(float(a) for a in coefficients)
-            for n, a in enumerate(values):
-                if not (math.isfinite(a) and a >= 0.0):
-                    raise KernelError(
-                        f"the Maclaurin coefficient of degree {n} is {a:g}; a positive definite dot-product kernel "
-                        "has finite coefficients ≥ 0"
-                    )
-            while values and values[-1] == 0.0:
-                values = values[:-1]
-            if not values:
-                raise KernelError("DotProduct needs at least one positive coefficient")
-            coefficients = values
+            coefficients = _coefficients(coefficients)
         elif not callable(function):
             raise KernelError(f"function must be callable, got {function!r}")
-        radius = math.inf if radius is None else number("radius", radius) if radius != math.inf else radius
-        if math.isfinite(radius):
-            trusted = min(trusted, 0.9 * radius)
+        radius = math.inf if radius is None or radius == math.inf else number("radius", radius)
+        # Coefficients that stand for themselves hold everywhere: `trusted` would only tell equal kernels apart.
+        trusted = 1.0 if function is None and not truncated else min(number("trusted", trusted), 0.9 * radius)
         for name, value in (
             ("coefficients", coefficients),
             ("function_", function),
             ("radius", radius),
             ("scale", _norm_or_positive("scale", scale)),
-            ("trusted", number("trusted", trusted)),
+            ("trusted", trusted),
             ("truncated", bool(truncated)),
         ):
             object.__setattr__(self, name, value)
-        if function is not None and not isinstance(scale, str):
-            self._key  # noqa: B018  (a function with a negative coefficient is refused here, not later)
+        if not self._found():  # a function with a negative coefficient is refused here, not later
+            raise KernelError("a dot-product kernel needs at least one positive coefficient")
 
     def _unit(self) -> Series:
         if self.coefficients is not None:
@@ -278,19 +285,20 @@ class DotProduct(DotKernel):
         return maclaurin.from_function(self.function_, self.radius)
 
     def function(self, t: Float64) -> Float64:
-        return np.asarray(self._unit().function(t / self.scale))  # type: ignore[operator]
+        return np.asarray(self._unit().function(t / self.settled("scale")))
 
     def series(self) -> Series:
-        c, unit = float(self.scale), self._unit()
-        return Series(
-            self.function,
-            lambda count, reach: unit.terms(count, max(reach / c, self.trusted)) * c ** -np.arange(count, dtype=float),
-            unit.radius * c,
-        )
+        c, unit = self.settled("scale"), self._unit()
+
+        def terms(count: int, reach: float) -> Float64:
+            a = unit.terms(count, max(reach / c, self.trusted))
+            return np.multiply(a, maclaurin.powers(1.0 / c, count), where=a > 0.0, out=np.zeros(count))
+
+        return Series(self.function, terms, unit.radius * c)
 
     def reach(self) -> float:
         limit = min(self.radius, self.trusted * (1.0 + 1e-9)) if self.truncated else self.radius
-        return limit * float(self.scale)
+        return limit * float(self.settled("scale"))
 
     def check(self, rows: Rows) -> None:
         if not isinstance(self.scale, str):
@@ -298,7 +306,8 @@ class DotProduct(DotKernel):
 
     def _resolved(self, X: Matrix) -> Kernel:
         scale = _scale_for(X, self.radius) if self.scale == "norm" else self.scale
-        trusted = max(self.trusted, float(squared_norms(X).max(initial=0.0)) / float(scale))
+        seen = float(squared_norms(X).max(initial=0.0)) / float(scale)
+        trusted = self.trusted if self.truncated else max(self.trusted, seen)
         return DotProduct(self.coefficients, self.function_, self.radius, scale, trusted, self.truncated)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -43,28 +44,30 @@ class Levy(Measure):
     tilt_dims = 2
 
     def log_phi(self, sums: Float64) -> Float64:
-        return -self.parameter * np.sqrt(sums).sum(axis=-1)
+        return np.asarray(-self.parameter * np.sqrt(sums).sum(axis=-1))
 
     def quantile(self, uniforms: Float64) -> Float64:
-        return 0.5 * self.parameter**2 / special.ndtri(0.5 * uniforms) ** 2
+        return np.asarray(0.5 * self.parameter**2 / special.ndtri(0.5 * uniforms) ** 2)
 
     def tilted(self, theta: Float64, *uniforms: Float64) -> Float64:
         # An inverse Gaussian of mean β/(2√θ) and shape β²/2, by the transformation of Michael,
         # Schucany and Haas in the form that does not cancel; θ = 0 is the Lévy law again.
         shape = 0.5 * self.parameter**2
         squared = special.ndtri(uniforms[0]) ** 2
-        zero = theta <= 0.0
+        zero = theta * shape <= 1e-200  # there e^{−θw} is 1 for any w that is ever drawn
         mean = 0.5 * self.parameter / np.sqrt(np.where(zero, 1.0, theta))
         a = mean * squared / (2.0 * shape)
-        root = 1.0 + a + np.sqrt(a * (a + 2.0))
+        root = 1.0 + a + np.sqrt(a) * np.sqrt(a + 2.0)
         small = mean / root
         result = np.where(uniforms[1] <= mean / (mean + small), small, mean * root)
-        return np.where(zero, shape / np.maximum(squared, 1e-300), result)
+        return np.asarray(np.where(zero, shape / np.maximum(squared, 1e-100), result))
 
     def gradient2(self, least: float) -> float:
-        theta, beta = 2.0 * least, self.parameter
-        root = np.sqrt(theta)
-        return float(0.25 * beta * (beta * root + 1.0) / theta**1.5 * np.exp(-beta * root))
+        theta, beta = 2.0 * float(least), float(self.parameter)
+        if theta <= 0.0:
+            return math.inf
+        root = math.sqrt(theta)
+        return 0.25 * beta * (beta * root + 1.0) / root**3 * math.exp(-beta * root)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class ExponentialLaw(Measure):
     """λ/(λ + s): w exponential of rate λ."""
 
     def log_phi(self, sums: Float64) -> Float64:
-        return -np.log1p(sums / self.parameter).sum(axis=-1)
+        return np.asarray(-np.log1p(sums / self.parameter).sum(axis=-1))
 
     def quantile(self, uniforms: Float64) -> Float64:
         return -np.log1p(-uniforms) / self.parameter

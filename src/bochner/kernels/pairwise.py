@@ -45,16 +45,16 @@ def squared_distances(X: Matrix, Y: Matrix) -> Float64:
     ‖x‖² + ‖y‖² − 2⟨x, y⟩ is fast but cancels for close rows, which kernels with a cusp (Matérn of
     small ν) would show; rows are centred, and what is still close is computed from differences.
     """
-    same = X is Y
+    same, A, B = X is Y, X, Y
     if not (is_sparse(X) or is_sparse(Y)):
         centre = Y.mean(axis=0) if len(Y) else 0.0
-        X, Y = X - centre, Y - centre
-    left, right = squared_norms(X), squared_norms(Y)
+        A, B = X - centre, Y - centre
+    left, right = squared_norms(A), squared_norms(B)
     out = np.empty((len(left), len(right)))
     for rows in tiles(len(left), _ENTRIES // max(1, len(right))):
         squared = out[rows]
         with np.errstate(over="ignore", invalid="ignore"):  # huge rows: ∞ − ∞, computed again below
-            np.multiply(products(X[rows], Y), -2.0, out=squared)
+            np.multiply(products(A[rows], B), -2.0, out=squared)
             norms = left[rows, None] + right
             squared += norms
             norms *= 1e-6

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from bochner.arrays import NON_NEGATIVE, Domain, Float64, Matrix, dense
-from bochner.kernels.base import Kernel, bandwidth, number
+from bochner.kernels.base import Kernel, bandwidth, number, spread
 from bochner.kernels.laplace import ExponentialLaw, Levy, Measure
 from bochner.kernels.pairwise import sum_over_columns, upper
 from bochner.kernels.register import register
-from bochner.kernels.stationary import typical
+from bochner.kernels.stationary import threshold, typical
 
 
 class Semigroup(Kernel):
@@ -51,10 +51,11 @@ class ExponentialSemigroup(Semigroup):
     parameter: ClassVar[str] = "beta"
 
     def laplace(self) -> Measure:
-        return Levy(float(self.beta))
+        return Levy(self.settled("beta"))
 
     def _pair(self) -> Callable[[Float64, Float64], Float64]:
-        return lambda x, y: self.beta * np.sqrt(x + y)
+        beta = self.settled("beta")
+        return lambda x, y: beta * np.sqrt(x + y)
 
     def _resolved(self, X: Matrix) -> Kernel:
         if not isinstance(self.beta, str):
@@ -76,21 +77,22 @@ class ReciprocalSemigroup(Semigroup):
     parameter: ClassVar[str] = "lam"
 
     def laplace(self) -> Measure:
-        return ExponentialLaw(float(self.lam))
+        return ExponentialLaw(self.settled("lam"))
 
     def _pair(self) -> Callable[[Float64, Float64], Float64]:
-        return lambda x, y: np.log1p((x + y) / self.lam)
+        lam = self.settled("lam")
+        return lambda x, y: np.log1p((x + y) / lam)
 
     def _resolved(self, X: Matrix) -> Kernel:
         if not isinstance(self.lam, str):
             return self
-        rule, low, high = self.lam, -60.0, 60.0  # log lam; −log K falls as lam grows
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            kernel = replace(self, lam=math.exp(middle))
-            size = typical(upper(sum_over_columns(kernel._pair(), X, X)), rule)
-            low, high = (middle, high) if size > 1.0 else (low, middle)
-        return replace(self, lam=math.exp(0.5 * (low + high)))
+        rule, few = self.lam, spread(X, 150)
+
+        def large(log_lam: float) -> bool:  # −log K falls as lam grows
+            kernel = replace(self, lam=math.exp(log_lam))
+            return typical(upper(sum_over_columns(kernel._pair(), few, few)), rule) > 1.0
+
+        return replace(self, lam=math.exp(threshold(large)))
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bochner.arrays import Float64
 from bochner.errors import KernelError
 
 EPS = float(np.finfo(np.float64).eps)
+_MOST_SAMPLES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,12 @@ class Series:
         """a₀ … a_{count−1}."""
         return self.terms(count, reach)
 
+    def at(self, t: float) -> float:
+        """f(t)."""
+        return float(self.function(np.full(1, t))[0])
+
     def significant(self, reach: float, tolerance: float = 1e-12, most: int = 512) -> Float64:
-        """Coefficients up to the degree whose tail at ``reach`` falls below tolerance · f(reach)."""
+        """Coefficients (at most ``most``) up to where their tail at ``reach`` is below tolerance · f(reach)."""
         if reach >= self.radius:
             raise KernelError(
                 f"the series converges for |<x,y>| < {self.radius:g}, and the data reach {reach:g}; "
@@ -75,54 +82,108 @@ def polynomial(coefficients: Float64, radius: float = math.inf) -> Series:
     return Series(lambda t: horner(a, t), terms, radius)
 
 
+def powers(base: float, count: int) -> Float64:
+    """1, base, base², …; infinite where they overflow."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.power(base, np.arange(count, dtype=np.float64)))
+
+
 def horner(a: Float64, t: Float64) -> Float64:
     """Σ aₙ tⁿ, from the highest degree down."""
-    out = np.zeros_like(np.asarray(t, dtype=np.result_type(t, np.float64)))
+    out: Float64 = np.zeros(np.shape(t), dtype=np.result_type(t, np.float64))
     for coefficient in a[::-1]:
         out = out * t + coefficient
     return out
 
 
 def taylor(function: Callable[[Float64], Float64], count: int, reach: float, radius: float = math.inf) -> Float64:
-    """Maclaurin coefficients by Cauchy's integral on a circle |z| = ρ beyond the reach.
+    """Maclaurin coefficients by Cauchy's integral, aₙ = Re fft(f(ρe^{iθ}))ₙ / (Mρⁿ), on several circles.
 
-    aₙ = Re fft(f(ρe^{iθ}))ₙ / (Mρⁿ); what lies below 16ε·max|f|/ρⁿ is rounding and becomes zero;
-    a coefficient below minus that is refused, naming its degree.
+    Each coefficient comes from the circle that gives it least noise; circles around a singularity show
+    by their terms of negative degree and are left out.  What lies below the noise becomes zero; a
+    coefficient below minus the noise is refused, naming its degree.
     """
     if reach >= radius:
         raise KernelError(
             f"the series converges for |<x,y>| < {radius:g}, and it is wanted up to {reach:g}; "
             "scale the kernel (scale=…) or the data down"
         )
-    rho = 2.0 * reach if math.isinf(radius) else math.sqrt(reach * radius)
-    samples = 1024
-    if math.isfinite(radius):  # aliasing decays like (ρ/radius)^samples
-        samples = 1 << max(10, math.ceil(math.log2(40.0 / -math.log(rho / radius))))
-    samples = max(samples, 1 << (2 * count - 1).bit_length())
-    # A rotation off the real axis is not needed: conjugate symmetry keeps the result real.
-    circle = rho * np.exp(2j * np.pi * np.arange(samples) / samples)
-    try:
-        with np.errstate(all="ignore"):
-            values = np.asarray(function(circle), dtype=np.complex128)
-    except (TypeError, ValueError) as error:
-        raise KernelError(
-            f"the function must accept complex NumPy arrays, to find its series ({error}); "
-            "write it with NumPy functions or give coefficients=[…]"
-        ) from None
-    if values.shape != circle.shape or not np.isfinite(values).all():
-        raise KernelError(
-            f"the function is not finite on the circle |t| = {rho:g}; give its radius of convergence (radius=…)"
-        )
-    scaled = np.fft.fft(values).real[:count] / samples
-    noise = 16.0 * EPS * float(np.abs(values).max())
-    negative = np.flatnonzero(scaled < -noise)
+    reach = reach or min(1.0, 0.5 * radius)
+    a, noise, total = np.zeros(count), np.full(count, math.inf), math.nan
+    for rho, samples in _circles(count, reach, radius):
+        values = _on_circle(function, rho, samples)
+        if not np.isfinite(values).all():
+            if rho > reach:
+                continue
+            raise KernelError(
+                f"the function is not finite on the circle |t| = {rho:g}; give its radius of convergence (radius=…)"
+            )
+        if rho == reach:
+            total = float(values[0].real)
+        found, half = np.fft.fft(values).real / samples, samples // 2
+        largest, stray = float(np.abs(values).max()), float(np.abs(found[half:]).max())
+        if stray > 1e-9 * largest:
+            continue
+        error = max(16.0 * EPS * largest, 4.0 * stray)
+        if half > len(a):
+            a = np.pad(a, (0, half - len(a)))
+            noise = np.pad(noise, (0, half - len(noise)), constant_values=math.inf)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            power = rho ** np.arange(half)
+            better = np.flatnonzero(error / power < noise[:half])
+            a[better], noise[better] = found[better] / power[better], error / power[better]
+    negative = np.flatnonzero(a < -noise)
     if negative.size:
         n = int(negative[0])
         raise KernelError(
             f"the function is not a positive definite dot-product kernel: its Maclaurin coefficient of degree {n} "
-            f"is {scaled[n] / rho**n:.6g} (all must be ≥ 0)"
+            f"is {a[n]:.6g} (all must be ≥ 0)"
         )
-    return np.where(scaled > noise, scaled, 0.0) / rho ** np.arange(count)
+    a = np.where(a > noise, a, 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        if not math.isclose(float(horner(a, np.full(1, reach))[0]), total, rel_tol=1e-9):
+            raise KernelError(
+                f"the Maclaurin series of the function does not sum to its value {total:g} at t = {reach:g}: it has a "
+                "singularity nearby (give its radius of convergence, radius=…) or is not analytic"
+            )
+    return a[:count]
+
+
+def _circles(count: int, reach: float, radius: float) -> Iterator[tuple[float, int]]:
+    """Radii ρ and numbers of samples, so that aliasing, which decays like (ρ/radius)^samples, is negligible."""
+    if math.isinf(radius):
+        outer = [reach * 2.0 ** (0.5 * k) for k in range(10, 0, -1)]
+    else:
+        outer = [radius * (reach / radius) ** share for share in (0.125, 0.25, 0.5)]
+    least = 1 << max(12, (2 * count - 1).bit_length())
+    for rho in [*outer, *(reach * 2.0 ** (-0.5 * k) for k in range(17))]:
+        samples = least
+        if math.isfinite(radius):
+            samples = max(samples, 1 << math.ceil(math.log2(40.0 / -math.log(rho / radius))))
+        if samples <= _MOST_SAMPLES:
+            yield rho, samples
+        elif rho <= reach:
+            raise KernelError(
+                f"the data reach |<x,y>| = {reach:g}, too close to the radius of convergence {radius:g}; "
+                "scale the kernel (scale=…) or the data down"
+            )
+
+
+def _on_circle(function: Callable[[Float64], Float64], rho: float, samples: int) -> NDArray[np.complex128]:
+    circle: Any = rho * np.exp(2j * np.pi * np.arange(samples) / samples)
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(circle), dtype=np.complex128)
+    except (TypeError, ValueError, ArithmeticError, AttributeError, np.exceptions.ComplexWarning) as error:
+        raise KernelError(
+            f"the function must accept complex NumPy arrays, to find its series ({error}); "
+            "write it with NumPy functions or give coefficients=[…]"
+        ) from None
+    if values.shape != circle.shape:
+        raise KernelError(
+            f"the function must act on every entry, and it turns shape {circle.shape} into {values.shape}"
+        )
+    return values
 
 
 def from_function(function: Callable[[Float64], Float64], radius: float = math.inf) -> Series:
@@ -141,10 +202,11 @@ def composed(outer: Series, inner: Series) -> Series:
 def _preimage(series: Series, value: float) -> float:
     """The t ≥ 0 at which an increasing series reaches a value."""
     low, high = 0.0, 1.0 if math.isinf(series.radius) else series.radius * (1 - 1e-12)
-    if math.isinf(series.radius):
-        while float(series.function(np.float64(high))) < value and high < 1e12:
-            high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(series.function(np.float64(middle))) < value else (low, middle)
+    with np.errstate(over="ignore"):
+        if math.isinf(series.radius):
+            while series.at(high) < value and high < 1e12:
+                high *= 2.0
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if series.at(middle) < value else (low, middle)
     return low

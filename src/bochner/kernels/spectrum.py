@@ -15,9 +15,14 @@ import numpy as np
 from scipy import special
 
 from bochner.arrays import Float64, Matrix, dense
-from bochner.seeds import Stream
+from bochner.errors import KernelError
 
 Scale = float | tuple[float, ...]
+
+
+def chi_quantile(uniforms: Float64, degrees: int) -> Float64:
+    """Quantiles of the norm of a standard normal vector."""
+    return np.asarray(np.sqrt(2.0 * special.gammaincinv(0.5 * degrees, uniforms)))
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,14 @@ class Spectrum(ABC):
     def quantile(self, uniforms: Float64, d: int) -> Float64:
         """Frequencies (width, m) from uniforms (m, dims)."""
 
-    def radii(self, stream: Stream, d: int, count: int, degrees: int) -> Float64 | None:
-        """Norms of unscaled frequencies, with a chi law of ``degrees``; None unless radial."""
-        return None
+    @property
+    def radius_dims(self) -> int:
+        """How many uniforms make the norm of a frequency; 0 unless the law is radial."""
+        return 0
+
+    def radii(self, uniforms: Float64, degrees: int) -> Float64:
+        """Norms of unscaled frequencies in ``degrees`` dimensions from uniforms (m, radius_dims)."""
+        raise KernelError("only a radial spectrum has norms independent of directions")
 
     def scaled(self, factor: float) -> Spectrum:
         """The spectrum of factor · K."""
@@ -85,18 +95,22 @@ class Radial(Spectrum):
         return d if self.mixing == "none" else d + 1
 
     def _root_mix(self, uniforms: Float64) -> Float64:
-        gamma = special.gammaincinv(self.shape, uniforms)
-        return np.sqrt(self.shape / gamma if self.mixing == "inverse" else gamma / self.shape)
+        gamma = np.maximum(special.gammaincinv(self.shape, uniforms), 1e-200)  # tiny shapes underflow
+        return np.asarray(np.sqrt(self.shape / gamma if self.mixing == "inverse" else gamma / self.shape))
 
     def quantile(self, uniforms: Float64, d: int) -> Float64:
         if self.mixing == "none":
-            return self.columns(d) * special.ndtri(uniforms).T
+            return np.asarray(self.columns(d) * special.ndtri(uniforms).T)
         # The mixing variable takes the first coordinate: low-discrepancy points are best there.
-        return self.columns(d) * (special.ndtri(uniforms[:, 1:]).T * self._root_mix(uniforms[:, 0]))
+        return np.asarray(self.columns(d) * (special.ndtri(uniforms[:, 1:]).T * self._root_mix(uniforms[:, 0])))
 
-    def radii(self, stream: Stream, d: int, count: int, degrees: int) -> Float64:
-        norms = stream.chi(degrees, count)
-        return norms if self.mixing == "none" else norms * self._root_mix(stream.uniform(count))
+    @property
+    def radius_dims(self) -> int:
+        return 1 if self.mixing == "none" else 2
+
+    def radii(self, uniforms: Float64, degrees: int) -> Float64:
+        norms = chi_quantile(uniforms[:, -1], degrees)
+        return norms if self.mixing == "none" else norms * self._root_mix(uniforms[:, 0])
 
 
 @dataclass(frozen=True)
@@ -157,8 +171,12 @@ class OnColumns(Spectrum):
     def quantile(self, uniforms: Float64, d: int) -> Float64:
         return self.inner.quantile(uniforms, len(self.index))
 
-    def radii(self, stream: Stream, d: int, count: int, degrees: int) -> Float64 | None:
-        return self.inner.radii(stream, len(self.index), count, degrees)
+    @property
+    def radius_dims(self) -> int:
+        return self.inner.radius_dims
+
+    def radii(self, uniforms: Float64, degrees: int) -> Float64:
+        return self.inner.radii(uniforms, degrees)
 
     def columns(self, d: int) -> Float64:
         return self.inner.columns(len(self.index))

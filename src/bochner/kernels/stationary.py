@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
-from bochner.arrays import Float64, Matrix, Rows
+from bochner.arrays import Float64, Matrix, Rows, is_sparse
 from bochner.errors import DataError, KernelError
 from bochner.kernels.base import Kernel, bandwidth, number
 from bochner.kernels.pairwise import absolute_distances, squared_distances, upper
@@ -31,14 +31,30 @@ def typical(values: Float64, rule: str) -> float:
     return middle
 
 
+def threshold(before: Callable[[float], bool]) -> float:
+    """The point of [−60, 60] at which a monotone property stops to hold, by bisection."""
+    low, high = -60.0, 60.0
+    while high - low > 1e-7:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if before(middle) else (low, middle)
+    return 0.5 * (low + high)
+
+
 def total_variance(X: Matrix) -> float:
     """d · var(X) over all entries, as scikit-learn's gamma="scale" has it."""
-    n = X.shape[0] * X.shape[1]
-    mean = float(X.sum()) / n
-    variance = float((X.multiply(X) if hasattr(X, "multiply") else X * X).sum()) / n - mean * mean
-    if variance <= 0.0:
+    n, d = X.shape
+    entries = X.data if is_sparse(X) else X
+    mean = float(entries.sum()) / max(1, n * d)
+    squares = float(((entries - mean) ** 2).sum()) + (n * d - entries.size) * mean * mean
+    if squares <= 0.0:
         raise DataError("the rule 'scale' finds all entries of the sample equal; give the parameter as a number")
-    return X.shape[1] * variance
+    return float(squares / n)
+
+
+def as_scale(value: Any) -> Scale:
+    """A number, or one for each column."""
+    array = np.asarray(value, dtype=np.float64)
+    return tuple(array.tolist()) if array.ndim else float(array)
 
 
 class Stationary(Kernel):
@@ -68,7 +84,7 @@ class Stationary(Kernel):
 
     def _scaled(self, X: Matrix) -> Matrix:
         s = np.asarray(self.factors(), dtype=np.float64)
-        return X.multiply(s).tocsr() if hasattr(X, "multiply") and s.ndim else X * s
+        return X.multiply(s).tocsr() if is_sparse(X) and s.ndim else X * s
 
     def check(self, rows: Rows) -> None:
         value = getattr(self, self.parameter)
@@ -119,8 +135,7 @@ class Gaussian(Stationary):
     gamma: Any = "median"
 
     def factors(self) -> Scale:
-        root = np.sqrt(self.gamma)
-        return tuple(root.tolist()) if root.ndim else float(root)
+        return as_scale(np.sqrt(self.settled("gamma")))
 
     def of_squared(self, squared: Float64) -> Float64:
         np.negative(squared, out=squared)
@@ -130,8 +145,7 @@ class Gaussian(Stationary):
         return 1.0 / ((2.0 if rule == "median" else 1.0) * typical(squared, rule))
 
     def spectrum(self) -> Spectrum:
-        root = np.sqrt(2.0 * np.asarray(self.gamma))
-        return Radial(tuple(root.tolist()) if root.ndim else float(root))
+        return Radial(as_scale(np.sqrt(2.0) * np.asarray(self.factors())))
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -146,7 +160,7 @@ class Laplacian(Stationary):
     gamma: Any = "median"
 
     def factors(self) -> Scale:
-        return self.gamma  # type: ignore[no-any-return]
+        return as_scale(self.settled("gamma"))
 
     def of_squared(self, squared: Float64) -> Float64:
         raise KernelError(
@@ -169,7 +183,7 @@ class Laplacian(Stationary):
         return 1.0 / float(np.sqrt(variance))
 
     def spectrum(self) -> Spectrum:
-        return Independent(self.gamma)
+        return Independent(self.factors())
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -187,24 +201,26 @@ class Matern(Stationary):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nu", number("nu", self.nu))
+        if self.nu > 100.0:  # Bessel functions of larger order overflow
+            raise KernelError(f"nu must be at most 100, got {self.nu:g}; the limit of large nu is the Gaussian kernel")
         super().__post_init__()
 
     def factors(self) -> Scale:
-        inverse = 1.0 / np.asarray(self.lengthscale, dtype=np.float64)
-        return tuple(inverse.tolist()) if inverse.ndim else float(inverse)
+        return as_scale(1.0 / np.asarray(self.settled("lengthscale")))
 
     def of_squared(self, squared: Float64) -> Float64:
-        z = np.sqrt(2.0 * self.nu * squared)
+        z = np.minimum(np.sqrt(2.0 * self.nu * squared), 1e4)  # K is 0 there, and polynomials stay finite
         if self.nu == 0.5:
             return np.exp(-z)
         if self.nu == 1.5:
             return (1.0 + z) * np.exp(-z)
         if self.nu == 2.5:
             return (1.0 + z + z * z / 3.0) * np.exp(-z)
-        with np.errstate(all="ignore"):  # z → 0: 0 · ∞, whose limit is 1
-            log_bessel = np.log(special.kve(self.nu, z)) - z
-            value = np.exp((1.0 - self.nu) * np.log(2.0) - special.gammaln(self.nu) + self.nu * np.log(z) + log_bessel)
-        return np.where(np.isfinite(value) & (z > 0.0), np.minimum(value, 1.0), np.where(z < 1.0, 1.0, 0.0))
+        bessel = special.kve(self.nu, z)
+        with np.errstate(all="ignore"):  # K_ν overflows for z → 0, where the leading terms are exact
+            value = np.exp(self.nu * np.log(0.5 * z) - special.gammaln(self.nu) + np.log(2.0) + np.log(bessel) - z)
+        near = 1.0 - z * z / (4.0 * self.nu - 4.0) if self.nu > 2.0 else 1.0
+        return np.minimum(np.where(np.isfinite(bessel), value, near), 1.0)
 
     def from_distance(self, rule: str, squared: Float64) -> float:
         return float(np.sqrt(typical(squared, rule)))
@@ -230,8 +246,7 @@ class Cauchy(Stationary):
     gamma: Any = "median"
 
     def factors(self) -> Scale:
-        root = np.sqrt(self.gamma)
-        return tuple(root.tolist()) if root.ndim else float(root)
+        return as_scale(np.sqrt(self.settled("gamma")))
 
     def of_squared(self, squared: Float64) -> Float64:
         return 1.0 / (1.0 + squared)
@@ -240,8 +255,7 @@ class Cauchy(Stationary):
         return 1.0 / typical(squared, rule)
 
     def spectrum(self) -> Spectrum:
-        root = np.sqrt(2.0 * np.asarray(self.gamma))
-        return Radial(tuple(root.tolist()) if root.ndim else float(root), mixing="gamma", shape=1.0)
+        return Radial(as_scale(np.sqrt(2.0) * np.asarray(self.factors())), mixing="gamma", shape=1.0)
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -262,8 +276,7 @@ class RationalQuadratic(Stationary):
         super().__post_init__()
 
     def factors(self) -> Scale:
-        inverse = 1.0 / np.asarray(self.lengthscale, dtype=np.float64)
-        return tuple(inverse.tolist()) if inverse.ndim else float(inverse)
+        return as_scale(1.0 / np.asarray(self.settled("lengthscale")))
 
     def of_squared(self, squared: Float64) -> Float64:
         return np.exp(-self.alpha * np.log1p(squared / (2.0 * self.alpha)))

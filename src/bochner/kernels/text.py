@@ -1,5 +1,7 @@
 """The text form of kernels, for the command line and files: a small grammar, never ``eval``.
 
+What is read:
+
     sum     := product ("+" product)*
     product := factor ("*" factor)*
     factor  := number | postfix
@@ -9,21 +11,23 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from bochner.errors import KernelError
 from bochner.kernels import algebra
-from bochner.kernels.base import Kernel
+from bochner.kernels.base import DEEPEST, Kernel
+from bochner.kernels.columns import selection
 from bochner.kernels.register import lookup
 from bochner.kernels.stationary import Stationary
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
-    r"|(?P<string>'[^']*'|\"[^\"]*\")|(?P<name>[^\W\d]\w*)|(?P<mark>[-+*(),.=:\[\]]))"
+    r"\s*(?:(?P<number>[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<string>'(?:[^'\\\n]|\\[\\'\"nrtxuU])*'|\"(?:[^\"\\\n]|\\[\\'\"nrtxuU])*\")"
+    r"|(?P<name>[^\W\d]\w*)|(?P<mark>[-+*(),.=:\[\]]))"
 )
-_DEEPEST = 50
 _LONGEST = 100_000
 
 
@@ -35,15 +39,20 @@ class _Token:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
-    while at < len(text.rstrip()):
+    found, at, end = [], 0, len(text.rstrip())
+    while at < end:
         match = _TOKEN.match(text, at)
         if not match:
-            raise KernelError(f"cannot read {text[at:].strip()[0]!r} at position {at + 1} of the kernel {text!r}")
+            at += len(text[at:]) - len(text[at:].lstrip())
+            raise KernelError(f"cannot read {text[at]!r} at position {at + 1} of the kernel {_shown(text)}")
         kind = str(match.lastgroup)
         found.append(_Token(kind, match.group(kind), match.start(kind)))
         at = match.end()
     return [*found, _Token("end", "", len(text))]
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")
 
 
 class _Parser:
@@ -55,7 +64,7 @@ class _Parser:
     def fail(self, wanted: str) -> KernelError:
         token = self.tokens[self.next]
         got = repr(token.text) if token.kind != "end" else "the end"
-        return KernelError(f"expected {wanted} at position {token.at + 1} of the kernel {self.text!r}, got {got}")
+        return KernelError(f"expected {wanted} at position {token.at + 1} of the kernel {_shown(self.text)}, got {got}")
 
     def peek(self, mark: str) -> bool:
         token = self.tokens[self.next]
@@ -87,21 +96,25 @@ class _Parser:
 
     def sum(self) -> Any:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise KernelError(f"the kernel is nested deeper than {_DEEPEST} levels")
-        value = self.product()
+        if self.depth > DEEPEST:
+            raise KernelError(f"the kernel is nested deeper than {DEEPEST} levels")
+        parts = [self.product()]
         while self.accept("+"):
-            value = algebra.add(value, self.product())
+            parts.append(self.product())
         self.depth -= 1
-        return value
+        return parts[0] if len(parts) == 1 else algebra.Sum(tuple(map(algebra.as_kernel, parts)))
 
     def product(self) -> Any:
-        value = self.factor()
+        parts = [self.factor()]
         while self.accept("*"):
             other = self.factor()
-            numbers = not isinstance(value, Kernel) and not isinstance(other, Kernel)
-            value = value * other if numbers else algebra.multiply(value, other)
-        return value
+            if isinstance(parts[0], Kernel) and isinstance(other, Kernel):
+                parts.append(other)
+            elif isinstance(parts[0], Kernel) or isinstance(other, Kernel):
+                parts = [algebra.multiply(_product(parts), other)]
+            else:
+                parts = [parts[0] * other]
+        return _product(parts)
 
     def factor(self) -> Any:
         if self.tokens[self.next].kind == "number":
@@ -123,8 +136,9 @@ class _Parser:
             self.next -= 1
             raise self.fail("on, over or normalized")
         self.expect("(")
+        result: Kernel
         if name == "on":
-            result = kernel.on(self.columns())
+            result = algebra.On(kernel, self.columns())
         elif name == "over":
             if not isinstance(kernel, Stationary):
                 raise KernelError(f"only a radial kernel can stand over another kernel, not {kernel}")
@@ -134,33 +148,42 @@ class _Parser:
         self.expect(")")
         return result
 
-    def columns(self) -> list[int | str]:
+    def columns(self) -> tuple[int | str, ...]:
         bracket = self.accept("[")
-        found: list[int | str] = []
+        found: list[str] = []
         while not self.peek(")") and not self.peek("]"):
-            token = self.tokens[self.next]
-            if token.kind == "string":
-                self.next += 1
-                found.extend(algebra.selection([token.text[1:-1]]))
+            if self.tokens[self.next].kind == "string":
+                found.append(self.string())
             else:
                 start = self.end_of_range()
-                item = f"{start}:{self.end_of_range()}" if self.accept(":") else start
-                if item == "":
+                found.append(f"{start}:{self.end_of_range()}" if self.accept(":") else start)
+                if not found[-1]:
                     raise self.fail("a column: a position, a name or a range")
-                found.extend(algebra.selection([item]))
             if not self.accept(","):
                 break
         if bracket:
             self.expect("]")
-        return found
+        return selection(found)
 
     def end_of_range(self) -> str:
+        if self.tokens[self.next].kind == "name":
+            return self.take("name", "a column")
         sign = "-" if self.accept("-") else ""
-        token = self.tokens[self.next]
-        if token.kind in ("name", "number"):
-            self.next += 1
-            return sign + token.text
-        return sign
+        if sign or self.tokens[self.next].kind == "number":
+            digits = self.take("number", "a position")
+            if not digits.isdigit():
+                self.next -= 1
+                raise self.fail("a position")
+            return sign + digits
+        return ""
+
+    def string(self) -> str:
+        token = self.take("string", "a string")
+        try:
+            return str(ast.literal_eval(token))  # undoes the escapes of repr
+        except (SyntaxError, ValueError):
+            self.next -= 1
+            raise self.fail("a string without broken escapes") from None
 
     def call(self) -> Kernel:
         name = self.take("name", "a kernel")
@@ -180,6 +203,8 @@ class _Parser:
                 if self.tokens[self.next].kind == "name" and ahead.text == "=":
                     key = self.take("name", "a parameter")
                     self.expect("=")
+                    if key in named:
+                        raise KernelError(f"{name}: {key} is given twice")
                     named[key] = self.value()
                 elif named:
                     raise self.fail("name=value")
@@ -195,30 +220,33 @@ class _Parser:
             raise KernelError(f"{name}: {reason}") from None
 
     def value(self) -> Any:
-        token = self.tokens[self.next]
-        if self.accept("["):
-            items = []
-            while not self.peek("]"):
-                items.append(self.value())
-                if not self.accept(","):
-                    break
-            self.expect("]")
-            return tuple(items)
-        if self.accept("-"):
-            return -_number(self.take("number", "a number"))
-        self.next += 1
-        if token.kind == "number":
-            return _number(token.text)
-        if token.kind == "string":
-            return token.text[1:-1]
-        if token.kind == "name":
-            return {"True": True, "False": False, "None": None}.get(token.text, token.text)
-        self.next -= 1
-        raise self.fail("a value")
+        if not self.accept("["):
+            return self.scalar()
+        items = []
+        while not self.peek("]"):
+            items.append(self.scalar())
+            if not self.accept(","):
+                break
+        self.expect("]")
+        return tuple(items)
+
+    def scalar(self) -> Any:
+        kind = self.tokens[self.next].kind
+        if kind == "string":
+            return self.string()
+        if kind == "name":
+            word = self.take("name", "a value")
+            return {"True": True, "False": False, "None": None}.get(word, word)
+        sign = -1 if self.accept("-") else 1
+        return sign * _number(self.take("number", "a value"))
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
+    return int(text) if text.isdigit() and len(text) < 16 else float(text)
+
+
+def _product(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else algebra.Product(tuple(parts))
 
 
 def _constant(value: Any) -> Kernel:

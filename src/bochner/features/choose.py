@@ -1,0 +1,254 @@
+"""Which map for which kernel: by its facts, the dimension, the budget, and the sample where there is one.
+
+The rules and the measurements behind them are in the documentation of the error table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bochner.arrays import as_rows
+from bochner.errors import MapError
+from bochner.features.algebra import Chain, NormalizedMap, OnColumns, ProductSketch, Scaled
+from bochner.features.base import FeatureMap
+from bochner.features.deciding import Best, Stacked
+from bochner.features.fourier import RandomFourier
+from bochner.features.gaussian import FourierExponential, TaylorExponential, TaylorGaussian
+from bochner.features.laplace import RandomLaplace
+from bochner.features.maclaurin import Compositional
+from bochner.features.mercer import Mercer1D
+from bochner.features.nystroem import Nystroem
+from bochner.features.optimal import OptimalMaclaurin
+from bochner.features.sampled import SampledSignature
+from bochner.kernels import (
+    Compose,
+    DotProduct,
+    Exponential,
+    Gaussian,
+    JensenShannon,
+    Normalized,
+    On,
+    Product,
+    Scale,
+    Sum,
+)
+from bochner.kernels.base import Kernel
+from bochner.kernels.spectrum import Spectrum
+from bochner.seeds import Seed
+
+_SOBOL = 16  # columns up to which Sobol' points beat orthogonal frequencies of a radial law …
+_SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
+_HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
+
+
+def choose(
+    kernel: Kernel,
+    n_features: int | str = "auto",
+    d: int | None = None,
+    n_rows: int | None = None,
+    *,
+    tol: float | None = None,
+    sample: Any = None,
+    seed: int = 0,
+) -> FeatureMap:
+    """The recipe with the least error that we know for this kernel and budget; ``.why`` explains it.
+
+    Give the number of columns ``d``, or a ``sample`` of rows.  Recipes that profit from data decide
+    finally when they are drawn with a sample.  n_features="auto" with ``tol`` and a sample finds the
+    number of features whose measured relative error is below ``tol``.
+
+    >>> from bochner import kernels
+    >>> choose(kernels.Laplacian(0.5), 256, d=5)
+    RandomFourier(Laplacian(gamma=0.5), 256, frequencies='sobol')
+    """
+    rows = None if sample is None else as_rows(sample)
+    if rows is not None:
+        d = rows.values.shape[1] if d is None else d
+    if d is None or d < 1:
+        raise MapError("give the number of columns (d=…) or a sample of rows")
+    kernel = kernel.bound(None if rows is None else rows.names, d)
+    if n_features == "auto":
+        if tol is None or rows is None:
+            raise MapError('n_features="auto" needs a target error (tol=0.05) and a sample of rows')
+        from bochner.features.error import sized_for
+
+        return sized_for(lambda size: choose(kernel, size, d, n_rows), tol, rows, seed)
+    if isinstance(n_features, str):
+        raise MapError(f'n_features is a number or "auto", got {n_features!r}')
+    recipe = rule(kernel, int(n_features), d)
+    if n_rows is not None and n_rows <= n_features:
+        note = f"with {n_rows} rows, Nyström on all of them, or the exact kernel, costs no more and has no error"
+        recipe = replace(recipe, why=f"{recipe.why}; {note}")
+    return recipe
+
+
+def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    """The rules by the structure and the facts of a kernel."""
+    facts = _facts(kernel, d)
+    if isinstance(kernel, Scale):
+        inner = rule(kernel.inner, D, d)
+        return Scaled(kernel, D, inner, why=f"√c times the map of the inner kernel ({inner.why})")
+    if isinstance(kernel, On):
+        inner = rule(kernel.inner, D, len(kernel.columns))
+        return OnColumns(kernel, D, inner, why=f"on {len(kernel.columns)} columns: {inner.why}")
+    if isinstance(kernel, Normalized):
+        inner = rule(kernel.inner, D, d)
+        return NormalizedMap(kernel, D, inner, why=f"divided by √K(x, x): {inner.why}")
+    if isinstance(kernel, Exponential):
+        return _exponential(kernel, D, d)
+    if facts.series() is not None:
+        why = "low degrees exact, the others by complex Hadamard sketches in the best shares"
+        return OptimalMaclaurin(kernel, D, why=why)
+    if facts.radial() is not None:
+        return _over(kernel, D, d)
+    if isinstance(kernel, Sum):
+        return _sum(kernel, D, d)
+    if facts.profile() is not None:
+        return _additive(kernel, D, d)
+    spectrum = facts.spectrum()
+    if spectrum is not None:
+        return _fourier(kernel, spectrum, D, d)
+    if facts.laplace() is not None:
+        return _laplace(kernel, D)
+    if isinstance(kernel, Product):
+        parts = tuple(rule(part, D, d) for part in kernel.parts)
+        return ProductSketch(kernel, D, parts, why="the maps of the factors, multiplied by complex sketches")
+    if isinstance(kernel, Compose):
+        return _composed(kernel, D, d)
+    return Nystroem(kernel, D, why="no explicit map is known for this kernel: randomly pivoted landmarks")
+
+
+def _facts(kernel: Kernel, d: int) -> Kernel:
+    """The kernel with a stand-in for every number that the data will give: facts do not depend on it."""
+    if not kernel.unresolved():
+        return kernel
+    stand_in = np.abs(Seed(0).stream("facts").normal(8, d)) + 0.1
+    return kernel.resolve(stand_in)
+
+
+def _fourier(kernel: Kernel, spectrum: Spectrum, D: int, d: int) -> FeatureMap:
+    if D < 2:
+        return RandomFourier(kernel, D, form="phase", why="one feature cannot hold a pair")
+    if spectrum.radius_dims == 0:
+        law = "sobol" if spectrum.dims(d) <= 64 else "latin"
+        name = "scrambled Sobol' points" if law == "sobol" else "a Latin hypercube"
+        return RandomFourier(kernel, D, frequencies=law, why=f"{name} through the quantiles of the spectrum, in pairs")
+    width = spectrum.width(d)
+    law = "hadamard" if width >= _HADAMARD else "orthogonal"
+    orthogonal = RandomFourier(
+        kernel, D, frequencies=law, why=f"{law} frequencies with the norms of their law, in pairs"
+    )
+    candidates: list[FeatureMap] = [orthogonal]
+    if width <= _SOBOL_TRIED:
+        why = "scrambled Sobol' points through the quantiles of the spectrum, in pairs"
+        candidates.insert(0 if width <= _SOBOL else 1, RandomFourier(kernel, D, frequencies="sobol", why=why))
+    if isinstance(kernel, Gaussian) and D >= 4:
+        candidates.append(TaylorGaussian(kernel, D, why="wide for these data: exact low degrees of its Taylor series"))
+    return _best(kernel, D, candidates)
+
+
+def _exponential(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    laws = ["orthogonal" if d < _HADAMARD else "hadamard"] + (["sobol"] if d <= _SOBOL_TRIED else [])
+    taylor = OptimalMaclaurin(
+        kernel, D, why="low degrees exact, the others by complex Hadamard sketches in the best shares"
+    )
+    why = "e^{‖x‖²/2σ²} times Gaussian features: these data reach far"
+    fourier = [FourierExponential(kernel, D, frequencies=law, why=f"{why} ({law})") for law in laws]
+    centred = TaylorExponential(kernel, D, why=f"{taylor.why}, around the mean of the data")
+    return _best(kernel, D, [taylor, centred, *fourier])
+
+
+def _laplace(kernel: Kernel, D: int) -> FeatureMap:
+    why = "importance sampling tilted towards the data, 10 % plain"
+    tilted = [
+        RandomLaplace(
+            kernel, D, sampling="tilted", points="sobol", components=m, why=f"{why}, {m} components, Sobol' points"
+        )
+        for m in (256, 16)
+    ]
+    plain = RandomLaplace(kernel, D, points="sobol", why="Sobol' points through the Laplace measure ")
+    return _best(kernel, D, [*tilted, plain])
+
+
+def _additive(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    profile = kernel.profile()
+    assert profile is not None
+    if profile.name == "root":
+        return SampledSignature(kernel, d, why="x^{degree/2} is the exact map")
+    if D < d:
+        why = f"{D} features are fewer than {d} columns, too few for an additive map: randomly pivoted landmarks"
+        return Nystroem(kernel, D, why=why)
+    fitted = Mercer1D(
+        kernel, D, why=f"{D // d} Mercer functions for each column, the best for the entries of the sample"
+    )
+    if profile.signature is None:
+        return fitted
+    window = "uniform" if isinstance(kernel, JensenShannon) else "rect"
+    plain = SampledSignature(kernel, D, window=window, why="sampled signature (no sample to fit Mercer functions on)")
+    return _best(kernel, D, [fitted, plain])
+
+
+def _over(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    found, spectrum = _facts(kernel, d).radial(), _facts(kernel, d).spectrum()
+    assert found is not None
+    outer, inner = found
+    if spectrum is not None:
+        return _fourier(kernel, spectrum, D, d)
+    profile = inner.profile()
+    if profile is None:
+        first = rule(inner, max(D, 4), d)
+    else:
+        each = 1 if profile.name == "root" else 5 if profile.kinked else 3
+        first = _additive(inner, each * d, d)
+    outer_spectrum = outer.spectrum()
+    assert outer_spectrum is not None
+    second = _fourier(outer, outer_spectrum, D, first.n_features)
+    return Chain(kernel, D, first, second, why=f"{second.why}, over a map of the inner kernel ({first.why})")
+
+
+def _composed(kernel: Compose, D: int, d: int) -> FeatureMap:
+    if kernel.inner.profile() is not None:
+        first = _additive(kernel.inner, 3 * d, d)
+        why = f"an optimal Maclaurin map over a map of the inner kernel ({first.why})"
+        return Chain(kernel, D, first, OptimalMaclaurin(kernel.outer, D), why=why)
+    if _facts(kernel.inner, d).laplace() is not None or isinstance(kernel.inner, Compose):
+        return Compositional(kernel, D, why="random Maclaurin columns over independent columns of the inner kernel")
+    first = rule(kernel.inner, max(D, 4), d)
+    why = f"an optimal Maclaurin map over a map of the inner kernel ({first.why})"
+    return Chain(kernel, D, first, OptimalMaclaurin(kernel.outer, D), why=why)
+
+
+def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:
+    """Dot products join into one series and additive kernels into one profile; the rest stands alone."""
+    groups: list[Kernel] = []
+    for fact in ("series", "profile"):
+        same = tuple(k for k in kernel.parts if getattr(_facts(k, d), fact)() is not None)
+        if same:
+            groups.append(same[0] if len(same) == 1 else Sum(same))
+    groups += [k for k in kernel.parts if _facts(k, d).series() is None and _facts(k, d).profile() is None]
+    if len(groups) == 1:
+        return rule(groups[0], D, d) if not isinstance(groups[0], Sum) else _additive(kernel, D, d)
+    parts = tuple(rule(k, max(D, _least(k, d)), d) for k in groups)
+    least = tuple(_least(k, d) for k in groups)
+    return Stacked(kernel, D, parts, least, why="stacked maps, the budget split where it lowers the error most")
+
+
+def _least(kernel: Kernel, d: int) -> int:
+    """The width below which a part cannot be mapped."""
+    if isinstance(kernel, (Scale, Normalized)):
+        return _least(kernel.inner, d)
+    if isinstance(kernel, On):
+        return _least(kernel.inner, len(kernel.columns))
+    if kernel.profile() is not None:
+        return 3 * d
+    return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
+
+
+def _best(kernel: Kernel, D: int, candidates: list[FeatureMap]) -> FeatureMap:
+    if len(candidates) == 1:
+        return candidates[0]
+    why = f"decided when drawn: {'; or '.join(c.why for c in candidates)}"
+    return Best(kernel, D, tuple(candidates), why=why)
