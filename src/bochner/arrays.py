@@ -203,6 +203,12 @@ def tiles(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def spread(values: Matrix, most: int) -> Matrix:
+    """At most ``most`` rows, evenly from the first to the last: a sample may be sorted."""
+    n = values.shape[0]
+    return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
+
+
 def frozen(array: Any, dtype: Any = None) -> NDArray[Any]:
     """A read-only contiguous copy."""
     copy = np.array(array, dtype=dtype, order="C", copy=True)

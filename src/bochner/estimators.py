@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bochner import features, kernels
-from bochner.arrays import Float, Rows
+from bochner.arrays import Float, Rows, spread
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
 
@@ -46,7 +46,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> from bochner import KernelFeatures
     >>> from sklearn.datasets import load_iris
     >>> X = load_iris().data
-    >>> KernelFeatures("gaussian(gamma=median)", 64, random_state=0).fit_transform(X).shape
+    >>> KernelFeatures("laplacian(gamma=median)", 64, random_state=0).fit_transform(X).shape
     (150, 64)
     """
 
@@ -75,7 +75,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         n, d = rows.values.shape
         if n > _SAMPLE:
-            rows = Rows(rows.values[np.linspace(0, n - 1, _SAMPLE).astype(int)], rows.names)
+            rows = Rows(spread(rows.values, _SAMPLE), rows.names)
         recipe = self.map
         if recipe is None:
             kernel = self.kernel if isinstance(self.kernel, Kernel) else kernels.parse(self.kernel)

@@ -33,8 +33,9 @@ class Stream:
 
     def uniform(self, *shape: int) -> Float64:
         """Uniforms in the open interval (0, 1)."""
-        raw = self._raw(math.prod(shape)) >> np.uint64(11)
-        return ((raw.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+        # 52 bits: with 53, the half added below would round the last one up to 1.
+        raw = self._raw(math.prod(shape)) >> np.uint64(12)
+        return ((raw.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
     def normal(self, *shape: int) -> Float64:
         """Standard normals, by the inverse distribution function."""
@@ -86,6 +87,8 @@ class Seed:
 
     def child(self, *names: int | str) -> Seed:
         keys = tuple(crc32(name.encode()) if isinstance(name, str) else int(name) for name in names)
+        if any(not 0 <= key < 2**32 for key in keys):
+            raise ValueError(f"the numbers of a path lie between 0 and 2³² − 1, got {names}")
         return Seed(self.root, self.path + keys)
 
     def stream(self, *names: int | str) -> Stream:

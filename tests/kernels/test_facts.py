@@ -17,6 +17,10 @@ SPECTRAL = [
     k.Gaussian(0.4) * k.SkewedChi2(0.3),
     k.Gaussian(0.5).over(k.Linear()),
     (3.0 * k.Matern(1.5, 1.0)).on([0]),
+    k.compose(k.VovkInfinite(5.0), 2.0 * k.Gaussian(0.4)),
+    k.compose(k.Polynomial(3, offset=0.5), k.Matern(1.5, 1.0)),
+    k.compose(k.Exponential(), k.SkewedChi2(0.5)),
+    2.0 * k.compose(k.Polynomial(2), k.Laplacian(0.3)) * k.Gaussian(0.2),
 ]
 ON_COLUMNS = [
     k.Gaussian(0.5).on([0, 2]) * k.Laplacian(0.4).on([1]),
@@ -42,7 +46,7 @@ def test_spectrum_on_columns(kernel):
 
 
 @pytest.mark.parametrize("d", [1, 3, 10])
-@pytest.mark.parametrize("kernel", [kernel for kernel in SPECTRAL if isinstance(kernel.spectrum(), Radial)], ids=str)
+@pytest.mark.parametrize("kernel", [kernel for kernel in SPECTRAL if kernel.spectrum().radius_dims], ids=str)
 def test_radii(kernel, d):
     laws.radial(kernel, d)
 

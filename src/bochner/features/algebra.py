@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, Rows
+from bochner.arrays import Float, Float64, Matrix, Rows, spread
 from bochner.errors import MapError
-from bochner.features.base import Drawn, FeatureMap, register, spread, who_lacks
+from bochner.features.base import Drawn, FeatureMap, register, who_lacks
 from bochner.features.fourier import RandomFourier
 from bochner.features.mercer import Mercer1D
 from bochner.features.optimal import OptimalMaclaurin

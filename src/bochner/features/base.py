@@ -270,12 +270,6 @@ def from_recipe(recipe: dict[str, Any]) -> Drawn:
     return made._draw(d, seed)
 
 
-def spread(values: Matrix, most: int) -> Matrix:
-    """At most ``most`` rows, from the first to the last: a sample may be sorted."""
-    n = values.shape[0]
-    return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
-
-
 def who_lacks(kernel: Kernel, fact: str, advice: str) -> MapError:
     """The error of a map that asks a kernel for a fact that it does not have."""
     return MapError(f"{kernel} has no {fact}; {advice}")

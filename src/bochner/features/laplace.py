@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, dense, frozen, tiles
+from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, dense, frozen, spread, tiles
 from bochner.errors import DataError, MapError
-from bochner.features.base import Drawn, FeatureMap, option, register, spread, who_lacks
+from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
 from bochner.features.landmarks import centres
 from bochner.features.points import BLOCK, POINTS
 from bochner.kernels import ExponentialSemigroup, ReciprocalSemigroup

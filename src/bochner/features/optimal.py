@@ -13,9 +13,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen
+from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen, spread
 from bochner.errors import KernelError, MapError
-from bochner.features.base import Drawn, FeatureMap, option, register, spread
+from bochner.features.base import Drawn, FeatureMap, option, register
 from bochner.features.maclaurin import apportion, reach_of, series_of
 from bochner.features.monomials import Monomials, monomial_count
 from bochner.features.products import HadamardProducts, RademacherProducts

@@ -1,6 +1,6 @@
 """Kernels: what is approximated."""
 
-from bochner.kernels.algebra import Compose, Normalized, On, Over, Product, Scale, Sum, compose
+from bochner.kernels.algebra import Normalized, On, Product, Scale, Sum
 from bochner.kernels.base import Kernel
 from bochner.kernels.dot import DotProduct, Exponential, Homogeneous, Linear, Polynomial, VovkInfinite, VovkReal
 from bochner.kernels.histogram import (
@@ -12,6 +12,7 @@ from bochner.kernels.histogram import (
     SkewedChi2,
     SkewedIntersection,
 )
+from bochner.kernels.nested import Compose, Over, compose
 from bochner.kernels.register import examples, from_json, register, registered
 from bochner.kernels.semigroup import ExponentialSemigroup, ReciprocalSemigroup
 from bochner.kernels.stationary import Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic

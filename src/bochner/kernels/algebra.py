@@ -1,4 +1,4 @@
-"""Kernels made of kernels: sum, scale, product, composition, columns, radial-over, normalisation."""
+"""Kernels made of kernels, as one calculates: sum, product, scale, normalisation, columns."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 
 from bochner.arrays import Float64, Matrix, Rows
-from bochner.errors import DataError, DomainError, KernelError
-from bochner.kernels import series as maclaurin
-from bochner.kernels.base import DEEPEST, Kernel, number
+from bochner.errors import DataError, KernelError
+from bochner.kernels.base import Kernel, number, require_kernels
 from bochner.kernels.columns import expanded, is_plain, positions, ranges, selection
-from bochner.kernels.compound import compounded
-from bochner.kernels.dot import DotKernel, DotProduct, Exponential, Homogeneous, Linear, Polynomial
-from bochner.kernels.histogram import Chi2
-from bochner.kernels.pairwise import upper
+from bochner.kernels.dot import DotProduct, Linear, Polynomial
 from bochner.kernels.profile import Profile
 from bochner.kernels.register import register
 from bochner.kernels.series import Series
 from bochner.kernels.spectrum import OnColumns, Spectrum, added
-from bochner.kernels.stationary import Cauchy, Gaussian, Laplacian, Matern, Stationary
+from bochner.kernels.stationary import Gaussian, Laplacian, Matern
 
 
 def as_kernel(value: Any) -> Kernel:
@@ -49,15 +45,6 @@ def multiply(first: Any, second: Any) -> Kernel:
     return Scale(number("the factor of a kernel", factor), kernel)
 
 
-def compose(outer: Kernel, inner: Kernel) -> Kernel:
-    """outer(inner(x, y)) for a dot-product kernel outer: f applied to a kernel instead of ⟨x, y⟩.
-
-    >>> compose(Polynomial(2), Gaussian(0.5)).gram([[0.0]], [[0.0]]).tolist()
-    [[4.0]]
-    """
-    return Compose(outer, inner)
-
-
 def _enclosed(kernel: Kernel, text: bool, loose: tuple[type, ...]) -> str:
     shown = kernel.render(text)
     return f"({shown})" if isinstance(kernel, loose) else shown
@@ -71,7 +58,7 @@ class Sum(Kernel):
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        _require_kernels("a sum", self.parts, least=2)
+        require_kernels("a sum", self.parts, least=2)
         object.__setattr__(self, "parts", _flat(self.parts, Sum))
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
@@ -108,7 +95,7 @@ class Product(Kernel):
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        _require_kernels("a product", self.parts, least=2)
+        require_kernels("a product", self.parts, least=2)
         object.__setattr__(self, "parts", _flat(self.parts, Product))
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
@@ -143,7 +130,7 @@ class Scale(Kernel):
     inner: Kernel
 
     def __post_init__(self) -> None:
-        _require_kernels("a scaled kernel", (self.inner,))
+        require_kernels("a scaled kernel", (self.inner,))
         factor = number("the factor of a kernel", self.factor)
         if isinstance(self.inner, Scale):
             factor = number("the factor of a kernel", factor * self.inner.factor)
@@ -181,123 +168,13 @@ class Scale(Kernel):
 
 @register
 @dataclass(frozen=True, repr=False)
-class Compose(Kernel):
-    """f(inner(x, y)) with f the series of a dot-product kernel (Kar & Karnick, section 5)."""
-
-    outer: Kernel
-    inner: Kernel
-
-    def __post_init__(self) -> None:
-        _require_kernels("a composition", (self.outer, self.inner))
-        if not isinstance(self.outer, DotKernel):
-            raise KernelError(f"the outer kernel of a composition must be a dot-product kernel, not {self.outer}")
-
-    def _outer(self) -> DotKernel:
-        assert isinstance(self.outer, DotKernel)
-        return self.outer
-
-    def check(self, rows: Rows) -> None:
-        # The outer kernel sees values of the inner one, never the rows.
-        self.inner.check(rows)
-        limit = math.inf if self.unresolved() else self._outer().reach()
-        if math.isfinite(limit):
-            values = self.inner._diag(rows.values.astype(np.float64))
-            bad = np.flatnonzero(values >= limit)
-            if bad.size:
-                raise DomainError(
-                    f"row {bad[0]} has K(x, x) = {values[bad[0]]:.6g} under {self.inner}, but {self.outer} converges "
-                    f"only below {limit:.6g}",
-                    int(bad[0]),
-                )
-
-    def _resolved(self, X: Matrix) -> Kernel:
-        inner = self.inner._resolved(X)
-        roots = np.sqrt(np.maximum(inner._diag(X), 0.0))[:, None]
-        return Compose(self.outer._resolved(roots), inner)
-
-    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
-        return self._outer().function(self.inner._gram(X, Y))
-
-    def _diag(self, X: Matrix) -> Float64:
-        return self._outer().function(self.inner._diag(X))
-
-    def spectrum(self) -> Spectrum | None:
-        inner = self.inner.spectrum()
-        return None if inner is None else compounded(self._outer().series(), inner)
-
-    def series(self) -> Series | None:
-        inner = self.inner.series()
-        return None if inner is None else maclaurin.composed(self._outer().series(), inner)
-
-    def render(self, text: bool) -> str:
-        return f"compose({self.outer.render(text)}, {self.inner.render(text)})"
-
-    @classmethod
-    def examples(cls) -> Iterable[Kernel]:
-        yield compose(Exponential(), Gaussian(0.5))
-        yield compose(Polynomial(2), compose(Homogeneous(2), Cauchy(0.5)))
-
-
-@register
-@dataclass(frozen=True, repr=False)
-class Over(Kernel):
-    """A radial kernel of the distance √(K(x,x) + K(y,y) − 2K(x,y)) of another kernel."""
-
-    outer: Kernel
-    inner: Kernel
-
-    def __post_init__(self) -> None:
-        _require_kernels("a radial kernel over another", (self.outer, self.inner))
-        outer = self.outer
-        if not isinstance(outer, Stationary) or isinstance(getattr(outer, outer.parameter), tuple):
-            raise KernelError(f"only a radial kernel with one scale can stand over another kernel, not {outer}")
-        if isinstance(outer, Laplacian):
-            outer.of_squared(np.zeros(1))  # refuses, with advice
-
-    def _outer(self) -> Stationary:
-        assert isinstance(self.outer, Stationary)
-        return self.outer
-
-    def check(self, rows: Rows) -> None:
-        self.inner.check(rows)
-
-    def _gram(self, X: Matrix, Y: Matrix) -> Float64:
-        factor = float(np.asarray(self._outer().factors())) ** 2
-        return self._outer().of_squared(factor * self.inner._distance2(X, Y))
-
-    def _diag(self, X: Matrix) -> Float64:
-        return np.ones(X.shape[0])
-
-    def _resolved(self, X: Matrix) -> Kernel:
-        inner, outer = self.inner._resolved(X), self._outer()
-        if isinstance(getattr(outer, outer.parameter), str):
-            return Over(outer.resolved_by_distance(upper(inner._distance2(X, X))), inner)
-        return Over(outer, inner)
-
-    def radial(self) -> tuple[Kernel, Kernel]:
-        return self.outer, self.inner
-
-    def spectrum(self) -> Spectrum | None:
-        return self.outer.spectrum() if isinstance(self.inner, Linear) else None
-
-    def render(self, text: bool) -> str:
-        return f"{self.outer.render(text)}.over({self.inner.render(text)})"
-
-    @classmethod
-    def examples(cls) -> Iterable[Kernel]:
-        yield Gaussian(0.5).over(Chi2())
-        yield Matern(1.5, 1.0).over(Polynomial(2))
-
-
-@register
-@dataclass(frozen=True, repr=False)
 class Normalized(Kernel):
     """K(x, y) / √(K(x, x) K(y, y)); rows with K(x, x) = 0 give zero."""
 
     inner: Kernel
 
     def __post_init__(self) -> None:
-        _require_kernels("a normalised kernel", (self.inner,))
+        require_kernels("a normalised kernel", (self.inner,))
 
     def _gram(self, X: Matrix, Y: Matrix) -> Float64:
         left, right = self.inner._diag(X), self.inner._diag(Y)
@@ -330,7 +207,7 @@ class On(Kernel):
     columns: tuple[int | str, ...]
 
     def __post_init__(self) -> None:
-        _require_kernels("a kernel on columns", (self.inner,))
+        require_kernels("a kernel on columns", (self.inner,))
         columns = tuple(place for item in selection(self.columns) for place in expanded(item))
         if not columns:
             raise KernelError("a kernel on columns needs at least one column")
@@ -387,17 +264,6 @@ class On(Kernel):
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
         yield Gaussian(0.5).on([0]) + Polynomial(2).on([0])
-
-
-def _require_kernels(what: str, parts: Any, least: int = 1) -> None:
-    if not isinstance(parts, tuple) or len(parts) < least or not all(isinstance(k, Kernel) for k in parts):
-        raise KernelError(f"{what} is made of {'kernels' if least == 1 else 'two or more kernels'}, got {parts!r}")
-    if max(map(_height, parts)) >= DEEPEST:
-        raise KernelError(f"{what} would be nested deeper than {DEEPEST} levels")
-
-
-def _height(kernel: Kernel) -> int:
-    return 1 + max(map(_height, kernel.children()), default=0)
 
 
 def _flat(parts: tuple[Kernel, ...], kind: type[Sum | Product]) -> tuple[Kernel, ...]:

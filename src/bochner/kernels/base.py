@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bochner.arrays import REALS, Domain, Float, Float64, Matrix, Rows, as_rows
+from bochner.arrays import REALS, Domain, Float, Float64, Matrix, Rows, as_rows, spread
 from bochner.errors import DataError, KernelError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Kernel(ABC):
         rows = as_rows(sample)
         kernel = self.bound(rows.names, rows.values.shape[1])
         kernel.check(rows)
-        return kernel._resolved(_double(spread(rows.values)))
+        return kernel._resolved(_double(spread(rows.values, 1000)))
 
     def _resolved(self, X: Matrix) -> Kernel:
         return self.rebuilt(lambda child: child._resolved(X))
@@ -258,10 +258,16 @@ def _double(values: Matrix) -> Matrix:
     return values if values.dtype == np.float64 else values.astype(np.float64)
 
 
-def spread(values: Matrix, most: int = 1000) -> Matrix:
-    """At most ``most`` rows, evenly spread: heuristics need no more."""
-    n = values.shape[0]
-    return values if n <= most else values[np.linspace(0, n - 1, most).astype(int)]
+def require_kernels(what: str, parts: Any, least: int = 1) -> None:
+    """Refuse anything but kernels as the parts of another, and towers that recursion could not climb."""
+    if not isinstance(parts, tuple) or len(parts) < least or not all(isinstance(k, Kernel) for k in parts):
+        raise KernelError(f"{what} is made of {'kernels' if least == 1 else 'two or more kernels'}, got {parts!r}")
+    if max(map(_height, parts)) >= DEEPEST:
+        raise KernelError(f"{what} would be nested deeper than {DEEPEST} levels")
+
+
+def _height(kernel: Kernel) -> int:
+    return 1 + max(map(_height, kernel.children()), default=0)
 
 
 def _require_alike(left: Rows, right: Rows) -> None:

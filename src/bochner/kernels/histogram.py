@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bochner.arrays import NON_NEGATIVE, Domain, Float64, Matrix, Rows, dense, is_sparse
+from bochner.arrays import NON_NEGATIVE, Domain, Float64, Matrix, Rows, dense, is_sparse, spread
 from bochner.errors import DataError
-from bochner.kernels.base import Kernel, bandwidth, number, spread
+from bochner.kernels.base import Kernel, bandwidth, number
 from bochner.kernels.pairwise import absolute_distances, sum_over_columns, upper
 from bochner.kernels.profile import Profile
 from bochner.kernels.register import register

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bochner.arrays import NON_NEGATIVE, Domain, Float64, Matrix, dense
-from bochner.kernels.base import Kernel, bandwidth, number, spread
+from bochner.arrays import NON_NEGATIVE, Domain, Float64, Matrix, dense, spread
+from bochner.kernels.base import Kernel, bandwidth, number
 from bochner.kernels.laplace import ExponentialLaw, Levy, Measure
 from bochner.kernels.pairwise import sum_over_columns, upper
 from bochner.kernels.register import register

@@ -118,9 +118,9 @@ class Stationary(Kernel):
 
     def over(self, inner: Kernel) -> Kernel:
         """This radial kernel of the distance in the feature space of another kernel."""
-        from bochner.kernels import algebra
+        from bochner.kernels import nested
 
-        return algebra.Over(self, inner)
+        return nested.Over(self, inner)
 
 
 @register

@@ -20,6 +20,7 @@ from bochner.errors import KernelError
 from bochner.kernels import algebra
 from bochner.kernels.base import DEEPEST, Kernel
 from bochner.kernels.columns import selection
+from bochner.kernels.nested import compose
 from bochner.kernels.register import lookup
 from bochner.kernels.stationary import Stationary
 
@@ -193,7 +194,7 @@ class _Parser:
             self.expect(",")
             inner = _constant(self.sum())
             self.expect(")")
-            return algebra.compose(outer, inner)
+            return compose(outer, inner)
         cls = lookup(name)
         positional: list[Any] = []
         named: dict[str, Any] = {}
