@@ -181,12 +181,17 @@ def single_precision(drawn, X, tolerance=PAIRED):
     close(Z, drawn(single.astype(np.float64)), tolerance * size)
 
 
+def rounding(drawn):
+    """How far the same features may differ: Nyström divides by roots of eigenvalues down to rounding size."""
+    return 1e-7 if isinstance(drawn.map, features.Nystroem) else 1e-12
+
+
 def sparse(drawn, X):
     """CSR and CSC rows give what dense rows give."""
     for matrix in (sp.csr_array(X), sp.csc_matrix(X)):
         Z = drawn(matrix)
         assert isinstance(Z, np.ndarray)
-        close(Z, drawn(X), 1e-12)
+        close(Z, drawn(X), rounding(drawn))
     single = drawn(sp.csr_array(X.astype(np.float32)))
     assert single.dtype == np.float32
     close(single, drawn(X.astype(np.float32)), 1e-5)
@@ -208,13 +213,13 @@ def row_by_row(drawn, X):
     assert Z.shape == (len(X), drawn.width)
     assert np.isfinite(Z).all()
     assert drawn(X[:0]).shape == (0, drawn.width)
-    close(drawn(X[3:4]), Z[3:4], 1e-12)
-    assert np.array_equal(Z[0], Z[2])
+    close(drawn(X[3:4]), Z[3:4], rounding(drawn))
+    close(Z[0], Z[2], rounding(drawn))
     size = drawn.tile
     drawn.tile = 5
     try:
         for n in (4, 5, 6, 10, 11):
-            close(drawn(X[:n]), Z[:n], 1e-12)
+            close(drawn(X[:n]), Z[:n], rounding(drawn))
     finally:
         drawn.tile = size
 

@@ -197,28 +197,33 @@ def _over(kernel: Kernel, D: int, d: int) -> FeatureMap:
     outer, inner = found
     if spectrum is not None:
         return _fourier(kernel, spectrum, D, d)
-    profile = inner.profile()
-    if profile is None:
-        first = rule(inner, max(D, 4), d)
-    else:
-        each = 1 if profile.name == "root" else 5 if profile.kinked else 3
-        first = _additive(inner, each * d, d)
-    outer_spectrum = outer.spectrum()
-    assert outer_spectrum is not None
-    second = _fourier(outer, outer_spectrum, D, first.n_features)
-    return Chain(kernel, D, first, second, why=f"{second.why}, over a map of the inner kernel ({first.why})")
+    return _chain(kernel, outer, inner, D, d)
 
 
 def _composed(kernel: Compose, D: int, d: int) -> FeatureMap:
-    if kernel.inner.profile() is not None:
-        first = _additive(kernel.inner, 3 * d, d)
-        why = f"an optimal Maclaurin map over a map of the inner kernel ({first.why})"
-        return Chain(kernel, D, first, OptimalMaclaurin(kernel.outer, D), why=why)
     if _facts(kernel.inner, d).laplace() is not None or isinstance(kernel.inner, Compose):
         return Compositional(kernel, D, why="random Maclaurin columns over independent columns of the inner kernel")
-    first = rule(kernel.inner, max(D, 4), d)
-    why = f"an optimal Maclaurin map over a map of the inner kernel ({first.why})"
-    return Chain(kernel, D, first, OptimalMaclaurin(kernel.outer, D), why=why)
+    return _chain(kernel, kernel.outer, kernel.inner, D, d)
+
+
+def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> FeatureMap:
+    """The default map of the outer kernel over one of the inner.
+
+    More columns of an additive inner map lower the floor of the error and raise the dimension that the
+    outer map has to cope with: a sample decides.
+    """
+    profile = _facts(inner, d).profile()
+    if profile is None:
+        firsts = [rule(inner, max(D, 4), d)]
+    else:
+        sizes = (1,) if profile.name == "root" else (5, 9) if profile.kinked else (3, 5)
+        firsts = [_additive(inner, each * d, d) for each in sizes]
+    candidates: list[FeatureMap] = []
+    for first in firsts:
+        second = rule(outer, D, first.n_features)
+        why = f"{second.why}, over a map of the inner kernel ({first.why})"
+        candidates.append(Chain(kernel, D, first, second, why=why))
+    return _best(kernel, D, candidates)
 
 
 def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:

@@ -131,6 +131,8 @@ def sized_for(
     while True:
         prepared = replace(recipe(size), kernel=kernel).prepared(d, Seed(seed), fit)
         measured = error(prepared._draw(d, Seed(seed)), kernel, held_out, confidence=confidence, max_rows=500)
+        if not np.isfinite(measured.high):
+            raise MapError(f"{kernel} is zero between all rows of the sample; its parameter does not fit their scale")
         tried.append((size, measured, prepared))
         good = [item for item in tried if item[1].high <= tol]
         bad = max((item[0] for item in tried if item[1].high > tol), default=0)

@@ -25,6 +25,8 @@ from bochner.kernels.series import Series
 from bochner.seeds import Seed
 
 _PAIR_ROWS = 200
+#: columns of higher degrees would cost a transform for each factor, and their variance is out of proportion
+_DEGREES = 64
 
 
 @register
@@ -35,7 +37,8 @@ class OptimalMaclaurin(FeatureMap):
     ``sketch``: "hadamard" (complex-to-real structured) or "rademacher".  ``exact`` and ``shares`` (one
     entry for each degree) are found from a sample, or from random directions of unit norm without
     one; degrees with a share of less than 1.5 columns are pooled and sampled, which keeps the map
-    unbiased.  Only degrees whose tail is negligible for rows twice as long as any of those are left out.
+    unbiased.  Left out are only degrees whose tail is negligible for rows twice as long as any of those, and
+    degrees from 64 on (which matter next to the radius of convergence).
     """
 
     sketch: str = "hadamard"
@@ -62,7 +65,7 @@ class OptimalMaclaurin(FeatureMap):
         variances = np.maximum(column_variances(rows, len(a), self.sketch), floor)
         with np.errstate(over="ignore"):
             spreads = a * np.power(reach, degrees) * np.sqrt(variances)
-        if not np.isfinite(spreads).all():
+        if not (spreads < 1e150).all():  # squared below
             raise MapError(f"{self.kernel} overflows at ‖x‖² = {reach:g}; scale the rows down")
         exact, shares = allocate(a, spreads, d, self.n_features)
         return replace(self, exact=exact, shares=shares, coefficients=tuple(a.tolist()))
@@ -82,9 +85,9 @@ class OptimalMaclaurin(FeatureMap):
 
 def _coefficients(series: Series, reach: float) -> Float64:
     try:
-        return series.significant(min(4.0 * reach, float(np.sqrt(reach * series.radius))))
+        return series.significant(min(4.0 * reach, float(np.sqrt(reach * series.radius))), most=_DEGREES)
     except KernelError:  # a function whose radius of convergence nobody has told
-        return series.significant(reach)
+        return series.significant(reach, most=_DEGREES)
 
 
 def _directions(d: int) -> Float64:

@@ -108,10 +108,12 @@ def sample_weights(profile: Profile, r: int, period: float, window: str) -> Floa
     assert profile.density is not None and profile.signature is not None
     if window == "uniform":
         return np.asarray(L * profile.density(L * j))
-    # (2/Λ) ∫₀^{Λ/2} S(t) cos(jLt) dt by Gauss–Legendre: the signature is smooth on t ≥ 0.
-    nodes, quadrature = np.polynomial.legendre.leggauss(64 + 8 * r)
-    t = 0.25 * period * (nodes + 1.0)
-    integral = (profile.signature(t) * np.cos(L * j[:, None] * t)) @ quadrature * 0.25 * period
+    # (2/Λ) ∫₀^{Λ/2} S(t) cos(jLt) dt by Gauss–Legendre on panels of half a wave: S is smooth on t ≥ 0.
+    nodes, quadrature = np.polynomial.legendre.leggauss(16)
+    panels = max(4, r)
+    t = ((np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)) * (0.5 * period / panels)).ravel()
+    values = profile.signature(t) * np.tile(quadrature, panels) * (0.25 * period / panels)
+    integral = np.array([np.cos(L * k * t) @ values for k in j])
     return np.maximum(0.0, 2.0 / period * integral)
 
 
