@@ -77,7 +77,7 @@ def test_huge_and_tiny_entries(kernel):
         drawn = features.RandomLaplace(kernel, 64, sampling).draw(3, sample=X)
         assert np.isfinite(drawn.log_weight).all()
         assert np.isfinite(drawn(X)).all()
-        assert np.isfinite(drawn(X.astype(np.float32).clip(max=1e30))).all()
+        assert np.isfinite(drawn(X.clip(max=1e30).astype(np.float32))).all()
 
 
 # ---- weights
@@ -105,9 +105,9 @@ def test_tilted_features_are_unbiased_far_from_the_reference(kernel):
 
 @each_kernel
 def test_tilting_lowers_the_error_where_the_data_are(kernel):
-    X = rows(n=20, scale=4.0)
+    X = rows(n=20, scale=4.0)[2:]
     K = kernel.gram(X)
-    fit = Rows(rows(n=100, scale=4.0, seed=1))
+    fit = Rows(rows(n=100, scale=4.0, seed=1)[2:])
     errors = [
         laws.rms(features.RandomLaplace(kernel, 128, sampling).prepared(4, Seed(0), fit), 4, X, K, 40)
         for sampling in ("plain", "tilted")

@@ -5,6 +5,7 @@ The rules and the measurements behind them are in the documentation of the error
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +42,7 @@ from bochner.seeds import Seed
 
 _SOBOL = 16  # columns up to which Sobol' points beat orthogonal frequencies of a radial law …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
+_SOBOL_MOST = 1024  # coordinates up to which Sobol' points are tried against a Latin hypercube
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
 
@@ -133,9 +135,16 @@ def _fourier(kernel: Kernel, spectrum: Spectrum, D: int, d: int) -> FeatureMap:
     if D < 2:
         return RandomFourier(kernel, D, form="phase", why="one feature cannot hold a pair")
     if spectrum.radius_dims == 0:
-        law = "sobol" if spectrum.dims(d) <= 64 else "latin"
-        name = "scrambled Sobol' points" if law == "sobol" else "a Latin hypercube"
-        return RandomFourier(kernel, D, frequencies=law, why=f"{name} through the quantiles of the spectrum, in pairs")
+        dims = spectrum.dims(d)
+        laws = ("sobol",) if dims <= _SOBOL_TRIED else ("latin", "sobol") if dims <= _SOBOL_MOST else ("latin",)
+        names = {"sobol": "scrambled Sobol' points", "latin": "a Latin hypercube"}
+        pairs = [
+            RandomFourier(
+                kernel, D, frequencies=law, why=f"{names[law]} through the quantiles of the spectrum, in pairs"
+            )
+            for law in laws
+        ]
+        return _best(kernel, D, pairs)
     width = spectrum.width(d)
     law = "hadamard" if width >= _HADAMARD else "orthogonal"
     orthogonal = RandomFourier(
@@ -252,7 +261,7 @@ def _least(kernel: Kernel, d: int) -> int:
     return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
 
 
-def _best(kernel: Kernel, D: int, candidates: list[FeatureMap]) -> FeatureMap:
+def _best(kernel: Kernel, D: int, candidates: Sequence[FeatureMap]) -> FeatureMap:
     if len(candidates) == 1:
         return candidates[0]
     why = f"decided when drawn: {'; or '.join(c.why for c in candidates)}"
