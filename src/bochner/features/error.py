@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from bochner.arrays import Float64, Rows, as_rows
 from bochner.errors import DataError, MapError
@@ -100,7 +100,7 @@ def jackknife(numerator: Float64, denominator: Float64, confidence: float) -> tu
     left_out = 0.5 * np.log(a_less / b_less)
     spread = np.sqrt((n - 1) / n * np.square(left_out - left_out.mean()).sum())
     centre = 0.5 * np.log(a / b)
-    reach = stats.t.ppf(0.5 + 0.5 * confidence, n - 1) * spread
+    reach = special.stdtrit(n - 1, 0.5 + 0.5 * confidence) * spread
     return float(np.exp(centre - reach)), float(np.exp(centre)), float(np.exp(centre + reach))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import qmc
 
 from bochner.arrays import Float64
 from bochner.errors import MapError
@@ -29,6 +28,8 @@ def sobol(seed: Seed, count: int, dims: int) -> Float64:
     (Matoušek 1998.)  Every point is uniform; the scramble is drawn from the seed's own stream, since
     NumPy and SciPy do not promise theirs for ever.
     """
+    from scipy.stats import qmc  # half of the time of importing this package, if it were at the top
+
     if dims > qmc.Sobol.MAXDIM:
         raise MapError(f"Sobol' points have at most {qmc.Sobol.MAXDIM} dimensions, {dims} are needed; use 'iid'")
     size = 1 << max(0, (count - 1).bit_length())  # whole powers of two keep SciPy from warning

@@ -110,7 +110,7 @@ def sample_weights(profile: Profile, r: int, period: float, window: str) -> Floa
         return np.asarray(L * profile.density(L * j))
     # (2/Λ) ∫₀^{Λ/2} S(t) cos(jLt) dt by Gauss–Legendre on panels of half a wave: S is smooth on t ≥ 0.
     nodes, quadrature = np.polynomial.legendre.leggauss(16)
-    panels = max(4, r)
+    panels = max(4, r, int(period) // 8)
     t = ((np.arange(panels)[:, None] + 0.5 * (nodes + 1.0)) * (0.5 * period / panels)).ravel()
     values = profile.signature(t) * np.tile(quadrature, panels) * (0.25 * period / panels)
     integral = np.array([np.cos(L * k * t) @ values for k in j])

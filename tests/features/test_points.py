@@ -1,0 +1,86 @@
+"""Scrambled Sobol' points, Latin hypercubes and independent uniforms."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bochner.errors import MapError
+from bochner.features.points import POINTS
+from bochner.seeds import Seed
+
+sobol, latin, uniform = POINTS["sobol"], POINTS["latin"], POINTS["iid"]
+each_kind = pytest.mark.parametrize("kind", list(POINTS))
+
+
+@each_kind
+@pytest.mark.parametrize(("count", "dims"), [(1, 1), (2, 5), (255, 3), (256, 3), (257, 3), (1000, 7)])
+def test_points_lie_inside_the_cube(kind, count, dims):
+    points = POINTS[kind](Seed(0), count, dims)
+    assert points.shape == (count, dims)
+    assert points.dtype == np.float64
+    assert points.min() > 0.0
+    assert points.max() < 1.0
+    assert np.array_equal(points, POINTS[kind](Seed(0), count, dims))
+    assert not np.array_equal(points, POINTS[kind](Seed(1), count, dims))
+
+
+@each_kind
+@pytest.mark.parametrize("place", [0, 1, 5])
+def test_each_point_is_uniform(kind, place):
+    points = np.array([POINTS[kind](Seed(s), 6, 4)[place] for s in range(1500)])
+    for column in points.T:
+        assert stats.kstest(column, "uniform").pvalue > 1e-4
+    pairs = np.corrcoef(points.T) - np.eye(4)
+    assert np.abs(pairs).max() < 4.0 / np.sqrt(1500)
+
+
+@pytest.mark.parametrize("k", [0, 1, 4, 9])
+def test_projections_of_two_to_the_k_points_are_stratified(k):
+    for seed in range(3):
+        points = sobol(Seed(seed), 1 << k, 21)
+        cells = np.sort(np.floor(points * (1 << k)).astype(int), axis=0)
+        assert np.array_equal(cells, np.arange(1 << k)[:, None].repeat(21, axis=1))
+
+
+def test_latin_hypercubes_are_stratified_for_any_count():
+    for count in (1, 7, 100):
+        cells = np.sort(np.floor(latin(Seed(0), count, 5) * count).astype(int), axis=0)
+        assert np.array_equal(cells, np.arange(count)[:, None].repeat(5, axis=1))
+
+
+def test_the_first_two_dimensions_are_a_net():
+    """Every elementary interval of area 2⁻ᵏ holds one of 2ᵏ points: scrambling keeps the (0, k, 2)-net."""
+    k = 8
+    points = sobol(Seed(3), 1 << k, 2)
+    for a in range(k + 1):
+        cells = np.floor(points * [1 << a, 1 << (k - a)]).astype(int)
+        assert len(np.unique(cells[:, 0] * (1 << (k - a)) + cells[:, 1])) == 1 << k
+
+
+@pytest.mark.parametrize("kind", ["sobol", "iid"])
+def test_fewer_points_are_the_first_of_more(kind):
+    many = POINTS[kind](Seed(2), 700, 6)
+    for count in (1, 3, 64, 255, 300, 511):
+        assert np.array_equal(POINTS[kind](Seed(2), count, 6), many[:count])
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("sobol", 0.05), ("latin", 0.1)])
+def test_smooth_functions_are_integrated_better(kind, gain):
+    def error(kind):
+        means = [np.sin(POINTS[kind](Seed(s), 1024, 4) @ [3.0, 2.0, 1.0, 0.5]).mean() for s in range(50)]
+        return np.std(means)
+
+    assert error(kind) < gain * error("iid") * (1.0 if kind == "sobol" else 6.0)
+
+
+def test_scrambles_differ_between_dimensions():
+    points = sobol(Seed(0), 128, 50)
+    assert all(not np.array_equal(points[:, i], points[:, j]) for i, j in itertools.combinations(range(50), 2))
+    assert len(np.unique(points)) > 128 * 40
+
+
+def test_too_many_dimensions_are_refused():
+    with pytest.raises(MapError, match="at most 21201 dimensions"):
+        sobol(Seed(0), 2, 30_000)
