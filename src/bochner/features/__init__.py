@@ -6,7 +6,7 @@ from bochner.features.bound import Bound, bound, lemma_7_shift
 from bochner.features.chebyshev import ChebyshevChi2, ElementaryChi2
 from bochner.features.choose import choose
 from bochner.features.deciding import Best, Stacked
-from bochner.features.error import KernelError, error
+from bochner.features.error import ErrorEstimate, error
 from bochner.features.fourier import RandomFourier, SkewedFourier
 from bochner.features.gaussian import FourierExponential, TaylorExponential, TaylorGaussian
 from bochner.features.laplace import RandomLaplace
@@ -27,10 +27,10 @@ __all__ = [
     "Concatenate",
     "Drawn",
     "ElementaryChi2",
+    "ErrorEstimate",
     "Fastfood",
     "FeatureMap",
     "FourierExponential",
-    "KernelError",
     "Mercer1D",
     "NormalizedMap",
     "Nystroem",

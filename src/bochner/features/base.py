@@ -78,8 +78,7 @@ class FeatureMap(ABC):
         if self.needs_sample and sample is None and not self.is_fitted():
             raise MapError(f"{type(self).__name__} is made from data: pass draw(d, seed, sample=rows)")
         kernel = self.kernel.bound(None if sample is None else sample.names, d).resolve(sample)
-        if sample is not None:
-            kernel.check(sample)
+        kernel.check(Rows(np.empty((0, d))) if sample is None else sample)
         return replace(self, kernel=kernel).fitted(d, seed, sample)
 
     def is_fitted(self) -> bool:

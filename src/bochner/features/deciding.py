@@ -18,7 +18,7 @@ from bochner.seeds import Seed
 
 _TRIAL_ROWS = 192
 _TRIALS = 3
-_SIZES = 8
+_SIZES = 5
 
 
 def halves(sample: Rows) -> tuple[Rows, Float64]:
@@ -128,7 +128,7 @@ class Stacked(FeatureMap):
         curve: list[tuple[int, float]] = []
         for size in np.unique(np.geomspace(low, max(self.n_features, low), _SIZES).round().astype(int)):
             try:
-                error, width = trial_error(part.sized(int(size)).prepared(d, seed, fit), rows, exact, d, 2)
+                error, width = trial_error(part.sized(int(size)).prepared(d, seed, fit), rows, exact, d, 1)
             except MapError:
                 continue
             curve.append((min(int(size), width), error))

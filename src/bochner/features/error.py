@@ -17,7 +17,7 @@ from bochner.seeds import Seed
 
 
 @dataclass(frozen=True)
-class KernelError:
+class ErrorEstimate:
     """The error of a drawn map on rows that it has not seen.
 
     ``relative`` is √(Σ_{i≠j} (⟨zᵢ, zⱼ⟩ − Kᵢⱼ)² / Σ_{i≠j} Kᵢⱼ²): an estimate, from pairs of different
@@ -45,7 +45,7 @@ class KernelError:
 
 def error(
     drawn: Drawn, kernel: Any, X: Any = None, *, confidence: float = 0.9, max_rows: int = 1000, seed: int = 0
-) -> KernelError:
+) -> ErrorEstimate:
     """Measure a drawn map on rows: ``error(drawn, kernel, X)``, or ``error(drawn, X)`` for its own kernel.
 
     Use rows that were not the sample of ``draw``: then pairs of different rows are unbiased.  At most
@@ -77,7 +77,7 @@ def error(
     off = ~np.eye(n, dtype=bool)
     low, centre, high = jackknife(np.square(wrong), np.square(exact), confidence)
     absolute = np.abs(wrong[off])
-    return KernelError(
+    return ErrorEstimate(
         centre, low, high, confidence, float(absolute.mean()), float(absolute.max()), frobenius, n, drawn.width
     )
 
@@ -126,7 +126,7 @@ def sized_for(
     fit = Rows(sample.values[np.sort(order[: n // 2])], sample.names)
     held_out = Rows(sample.values[np.sort(order[n // 2 :])], sample.names)
     kernel = recipe(most).kernel.resolve(fit)
-    tried: list[tuple[int, KernelError, FeatureMap]] = []
+    tried: list[tuple[int, ErrorEstimate, FeatureMap]] = []
     size = max(128, d)
     while True:
         prepared = replace(recipe(size), kernel=kernel).prepared(d, Seed(seed), fit)
@@ -162,7 +162,7 @@ def sized_for(
     return replace(prepared, why=why)
 
 
-def _extrapolated(tried: list[tuple[int, KernelError, FeatureMap]], tol: float) -> float:
+def _extrapolated(tried: list[tuple[int, ErrorEstimate, FeatureMap]], tol: float) -> float:
     """The size at which the line through the last two errors (in logarithms) meets the target."""
     points = sorted({size: measured for size, measured, _ in tried}.items())[-2:]
     rate = -0.5

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, dense, frozen
+from bochner.arrays import Float, Float64, Matrix, dense, frozen, tiles
 from bochner.errors import MapError
 from bochner.features.points import BLOCK, POINTS, sobol
 from bochner.hot.reference import hadamard, power_of_two
@@ -106,14 +106,16 @@ def draw_frequencies(spectrum: Spectrum, d: int, count: int, law: str, seed: See
 
 def _directions(width: int, count: int, seed: Seed) -> Float64:
     """Blocks of orthonormal columns, uniform over rotations (Yu et al. 2016)."""
-    blocks = []
-    for j, start in enumerate(range(0, count, width)):
-        size = min(width, count - start)
+    together = width * max(1, BLOCK // width)  # small blocks share a stream and a call
+    rows = []
+    for j, columns in enumerate(tiles(count, together)):
+        size = columns.stop - columns.start
         # Householder QR works column by column, so a narrower block is the start of a wider one.
-        gaussian = seed.stream("directions", j).normal(size, width).T
-        q, r = np.linalg.qr(gaussian)
-        blocks.append(q * np.sign(np.diag(r)))
-    return np.concatenate(blocks, axis=1)
+        gaussian = seed.stream("directions", j).normal(-(-size // width), min(size, width), width)
+        q, r = np.linalg.qr(gaussian.swapaxes(1, 2))
+        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+        rows.append(q.swapaxes(1, 2).reshape(-1, width)[:size])
+    return np.concatenate(rows).T
 
 
 def draw_offsets(count: int, seed: Seed) -> Float64:

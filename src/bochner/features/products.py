@@ -55,13 +55,13 @@ class ComplexSketch:
 
     def __init__(self, d: int, count: int, seed: Seed):
         self.size, self.count = power_of_two(d), count
-        streams = [seed.stream("block", j) for j in range(-(-count // self.size))]
-        codes = np.array([s.signs(2, self.size) for s in streams], dtype=np.int8)
+        blocks = -(-count // self.size)
+        codes = seed.stream("signs").signs(blocks, 2, self.size)
         # δ = s or is, with s the first sign and i where the second is −1.
         sign, turn = codes[:, 0], codes[:, 1] < 0
         self.parts = frozen(np.stack([np.where(turn, 0, sign), np.where(turn, sign, 0)], axis=1), np.int8)
-        picks = [j * self.size + s.permutation(self.size) for j, s in enumerate(streams)]
-        self.places = frozen(np.concatenate(picks)[:count], np.int64)
+        order = np.argsort(seed.stream("rows").uniform(blocks, self.size), axis=1)
+        self.places = frozen((order + self.size * np.arange(blocks)[:, None]).ravel()[:count], np.int64)
 
     def __call__(self, rows: Float) -> Float:
         """Sketches (n, count), complex in the precision of the rows."""

@@ -119,11 +119,11 @@ class FastfoodFrequencies(Frequencies):
     def __init__(self, spectrum: Radial, d: int, count: int, seed: Seed):
         super().__init__(spectrum, count)
         self.size = p = power_of_two(d)
-        blocks = range(-(-count // p))
-        self.signs = frozen([seed.stream("B", j).signs(p) for j in blocks], np.int8)
-        self.order = frozen([seed.stream("P", j).permutation(p) for j in blocks])
-        self.G = frozen([seed.stream("G", j).normal(p) for j in blocks])
-        norms = draw_norms(spectrum, p * len(blocks), p, seed).reshape(len(blocks), p)
+        blocks = -(-count // p)
+        self.signs = frozen(seed.stream("B").signs(blocks, p), np.int8)
+        self.order = frozen(np.argsort(seed.stream("P").uniform(blocks, p), axis=1))
+        self.G = frozen(seed.stream("G").normal(blocks, p))
+        norms = draw_norms(spectrum, p * blocks, p, seed).reshape(blocks, p)
         self.S = frozen(norms / np.linalg.norm(self.G, axis=1, keepdims=True) / np.sqrt(p))
         self.scale = frozen(spectrum.columns(d)[:, 0])
 
