@@ -16,9 +16,11 @@ from bochner.features.monomials import Monomials, monomial_count
 from bochner.features.optimal import allocate, column_variances, strata
 from bochner.features.products import ComplexSketch, HadamardProducts, RademacherProducts
 from bochner.kernels import (
+    Chi2,
     DotProduct,
     Exponential,
     Gaussian,
+    Hellinger,
     Homogeneous,
     Linear,
     Polynomial,
@@ -142,19 +144,34 @@ def test_composition_over_independent_columns(inner):
 
 
 @pytest.mark.parametrize(
-    "inner",
+    ("kernel", "inner", "unbiased"),
     [
-        features.RandomFourier(Gaussian(0.2), 2),
-        features.RandomFourier(Gaussian(0.2), 2, form="phase", frequencies="orthogonal"),
-        features.OptimalMaclaurin(Polynomial(2), 64),
-        features.RandomMaclaurin(Polynomial(2), 4, exact_low_orders=True),
-        features.TensorSketch(Polynomial(2), 4),
+        (Gaussian(0.2), features.RandomFourier(Gaussian(0.2), 64), False),
+        (Polynomial(2), features.OptimalMaclaurin(Polynomial(2), 10), False),
+        (Hellinger(), None, True),
+        (Hellinger(), features.SampledSignature(Hellinger(), 3), True),
+        (Chi2(), None, False),
+        (Chi2(), features.Mercer1D(Chi2(), 15), False),
     ],
-    ids=lambda inner: type(inner).__name__,
+    ids=str,
 )
-def test_composition_refuses_dependent_columns(inner):
-    with pytest.raises(MapError, match="independent columns"):
-        features.Compositional(compose(Exponential(), inner.kernel), 64, inner=inner)
+def test_composition_takes_random_combinations_of_any_other_map(kernel, inner, unbiased):
+    """The factors are fresh combinations of one draw, so that the mean is the series of its Gram."""
+    X = np.abs(np.random.default_rng(0).normal(size=(12, 3))) / 2
+    recipe = features.Compositional(compose(Polynomial(2), kernel), 256, inner=inner).prepared(3, Seed(0), Rows(X))
+    assert recipe.unbiased is unbiased
+    assert isinstance(recipe.inner, features.Projected)
+    # Every seed with the same inner draw: the mean is (1 + ⟨φ, φ⟩)², whatever φ is.
+    phi = recipe.inner.inner._draw(3, Seed(5))
+    G = phi.gram(X)
+    grams = []
+    for seed in range(400):
+        drawn = recipe._draw(3, Seed(seed))
+        drawn.inner.inner = phi
+        Z = drawn(X)
+        grams.append(Z @ Z.T)
+    error = np.std(grams, axis=0) / np.sqrt(len(grams)) + 1e-9
+    assert np.abs((np.mean(grams, axis=0) - (1 + G) ** 2) / error).max() < 5
 
 
 # ---- exact monomials

@@ -28,8 +28,12 @@ def mean_and_variance(recipe, d, factor=1):
     stack, K = laws.grams(prepared, d, X, factor * seeds), prepared.kernel.gram(X)
     if recipe.unbiased:
         laws.unbiased(stack, K)
-    else:  # a truncated series says what it lacks
+    elif hasattr(drawn, "bias"):  # a truncated series says what it lacks
         laws.unbiased(stack, K, slack=drawn.bias)
+    else:  # the map inside is deterministic, and its error remains
+        inner = prepared.inner._draw(d, Seed(0))
+        assert inner.map.deterministic
+        laws.unbiased(stack, inner.gram(X))
     law = laws.stated_variance if drawn.variance_is_exact else laws.estimated_variance
     law(stack, drawn.variance(X))
     laws.close(drawn.variance(X[:4], X[4:]), drawn.variance(X)[:4, 4:], 1e-9)

@@ -15,6 +15,7 @@ from bochner.features.mercer import Mercer1D
 from bochner.features.nystroem import Nystroem
 from bochner.features.optimal import OptimalMaclaurin
 from bochner.features.pca import PCAFeatures
+from bochner.features.projected import Projected
 from bochner.features.sampled import SampledSignature
 from bochner.features.sketch import Fastfood, TensorSketch
 
@@ -38,6 +39,7 @@ __all__ = [
     "OptimalMaclaurin",
     "PCAFeatures",
     "ProductSketch",
+    "Projected",
     "RandomFourier",
     "RandomLaplace",
     "RandomMaclaurin",

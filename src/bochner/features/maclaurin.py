@@ -17,7 +17,9 @@ from bochner.features.fourier import RandomFourier
 from bochner.features.laplace import RandomLaplace
 from bochner.features.points import BLOCK
 from bochner.features.products import RademacherProducts, by_degree, per_factor
-from bochner.kernels import Compose, Exponential, Gaussian, Polynomial, compose
+from bochner.features.projected import Projected
+from bochner.features.sampled import SampledSignature
+from bochner.kernels import Compose, Exponential, Gaussian, Hellinger, Polynomial, compose
 from bochner.kernels.base import Kernel
 from bochner.kernels.dot import DotKernel
 from bochner.kernels.pairwise import products, squared_norms
@@ -242,9 +244,9 @@ def apportion(mass: Float64, total: int) -> NDArray[np.int64]:
 class Compositional(FeatureMap):
     """Random Maclaurin columns of an outer series over *any* inner map (section 5).
 
-    Factor j of a column is a fresh independent scalar W with E W(x)W(y) = K_inner: column j of an
-    independent-feature map of the inner kernel, or of ``inner`` where one is given.  (One W used
-    twice within a product is biased.)
+    Factor j of a column is a fresh independent scalar W with E W(x)W(y) = K_inner: a column of a map of
+    independent columns, or a random combination of the columns of any other (``Projected``), whose own
+    error then remains.  (One W used twice within a product is biased.)
     """
 
     p: float = 2.0
@@ -255,11 +257,15 @@ class Compositional(FeatureMap):
         require_p(self.p)
         if not isinstance(self.kernel, Compose):
             raise MapError(f"Compositional needs kernels.compose(outer, inner), not {self.kernel}")
-        if self.inner is not None and not self.inner.independent_columns:
-            raise MapError(
-                f"inner={type(self.inner).__name__} does not draw independent columns, and products of dependent "
-                'factors are biased; use RandomFourier(form="phase"), RandomLaplace or RandomMaclaurin'
-            )
+
+    @property
+    def unbiased(self) -> bool:  # type: ignore[override]
+        assert isinstance(self.kernel, Compose)
+        if self.inner is None:
+            profile = self.kernel.inner.profile()
+            return profile is None or profile.name == "root"
+        inner = self.inner.inner if isinstance(self.inner, Projected) else self.inner
+        return inner is not None and inner.unbiased and (inner.independent_columns or inner.deterministic)
 
     @property
     def independent_columns(self) -> bool:
@@ -278,7 +284,9 @@ class Compositional(FeatureMap):
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         assert isinstance(self.kernel, Compose)
-        inner = self.inner or scalars(self.kernel.inner, self.p)
+        inner = self.inner or scalars(self.kernel.inner, self.p, d)
+        if not inner.independent_columns:
+            inner = Projected(self.kernel.inner, 1, inner=inner)
         inner = replace(inner, kernel=self.kernel.inner)
         return replace(self, inner=inner.prepared(d, seed.child("inner"), sample))
 
@@ -289,10 +297,11 @@ class Compositional(FeatureMap):
     def examples(cls, d: int) -> Iterable[FeatureMap]:
         yield cls(compose(Exponential(1.5), Gaussian(0.5 / d)), 64)
         yield cls(compose(Polynomial(2), compose(Polynomial(2, offset=0.5), Gaussian(0.5 / d))), 64)
+        yield cls(compose(Polynomial(2), Hellinger()), 64)
 
 
-def scalars(kernel: Kernel, p: float) -> FeatureMap:
-    """A map of independent columns, each by itself unbiased up to scale."""
+def scalars(kernel: Kernel, p: float, d: int) -> FeatureMap:
+    """A map for the factors of a product: of independent columns where there is one."""
     if kernel.spectrum() is not None:
         return RandomFourier(kernel, 1, form="phase")
     if kernel.laplace() is not None:
@@ -301,7 +310,10 @@ def scalars(kernel: Kernel, p: float) -> FeatureMap:
         return RandomMaclaurin(kernel, 1, p=p)
     if isinstance(kernel, Compose):
         return Compositional(kernel, 1, p=p)
-    raise who_lacks(kernel, "map of independent columns", "pass inner=, a recipe of independent columns")
+    profile = kernel.profile()
+    if profile is not None:
+        return SampledSignature(kernel, d if profile.name == "root" else 5 * d)
+    raise who_lacks(kernel, "map of its own for the factors", "pass inner=, the recipe of any map of it")
 
 
 class DrawnCompositional(Drawn):

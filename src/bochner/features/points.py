@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import lru_cache
 
-from bochner.arrays import Float64
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner.arrays import Float64, frozen
 from bochner.errors import MapError
 from bochner.seeds import Seed, Stream
 
@@ -28,29 +31,34 @@ def sobol(seed: Seed, count: int, dims: int) -> Float64:
     (Matoušek 1998.)  Every point is uniform; the scramble is drawn from the seed's own stream, since
     NumPy and SciPy do not promise theirs for ever.
     """
+    levels = max(0, (count - 1).bit_length())
+    plain = _sobol_digits(levels, dims)[:count]
+    columns, shift = _scramble(seed.stream("scramble"), dims)
+    out = np.broadcast_to(shift, plain.shape).copy()
+    for bit in range(_BITS - levels, _BITS):  # the first 2ᵐ points have m digits
+        out ^= ((plain >> bit) & 1) * columns[bit]
+    return np.asarray((out + 0.5) * 2.0**-_BITS)
+
+
+@lru_cache(maxsize=4)
+def _sobol_digits(levels: int, dims: int) -> NDArray[np.int32]:
+    """The first 2^levels points of the plain sequence, as integers of _BITS digits."""
     from scipy.stats import qmc  # half of the time of importing this package, if it were at the top
 
     if dims > qmc.Sobol.MAXDIM:
         raise MapError(f"Sobol' points have at most {qmc.Sobol.MAXDIM} dimensions, {dims} are needed; use 'iid'")
-    size = 1 << max(0, (count - 1).bit_length())  # whole powers of two keep SciPy from warning
-    raw = qmc.Sobol(dims, scramble=False, bits=_BITS).random(size)[:count]
-    plain = np.round(raw * 2.0**_BITS).astype(np.int64)
-    stream = seed.stream("scramble")
-    columns, shift = _scramble(stream, dims)
-    out = np.broadcast_to(shift, plain.shape).copy()
-    for bit in range(_BITS):
-        out ^= np.where((plain >> bit) & 1, columns[bit], 0)
-    return (out + 0.5) * 2.0**-_BITS
+    points = qmc.Sobol(dims, scramble=False, bits=_BITS).random(1 << levels)
+    return np.asarray(frozen(np.round(points * 2.0**_BITS), np.int32))
 
 
-def _scramble(stream: Stream, dims: int) -> tuple[np.ndarray, np.ndarray]:
+def _scramble(stream: Stream, dims: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Lower-triangular unit matrices over GF(2), one a dimension, as the image of each input bit."""
     # Bit _BITS−1 is the most significant digit; an input digit may change only itself and lower ones.
     random = (stream.uniform(dims, _BITS) * 2.0**_BITS).astype(np.int64)
     weight = np.int64(1) << np.arange(_BITS, dtype=np.int64)
     columns = (random & (weight - 1)) | weight
     shift = (stream.uniform(dims) * 2.0**_BITS).astype(np.int64)
-    return columns.T.copy(), shift
+    return columns.T.astype(np.int32), shift.astype(np.int32)
 
 
 def latin(seed: Seed, count: int, dims: int) -> Float64:

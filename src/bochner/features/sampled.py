@@ -62,7 +62,6 @@ class SampledSignature(FeatureMap):
 
     period: float | str = "default"
     window: str = "uniform"
-    unbiased: ClassVar[bool] = False
     deterministic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -71,6 +70,11 @@ class SampledSignature(FeatureMap):
         named = self.period in ("default", "tuned")
         if not named and (isinstance(self.period, str) or not 0.0 < self.period < np.inf):
             raise MapError(f'period must be a number > 0, "default" or "tuned"; got {self.period!r}')
+
+    @property
+    def unbiased(self) -> bool:  # type: ignore[override]
+        profile = self.kernel.profile()
+        return profile is not None and profile.name == "root"
 
     @property
     def needs_sample(self) -> bool:  # type: ignore[override]
