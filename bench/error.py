@@ -334,7 +334,8 @@ def write(rows: list[dict], out: Path, quick: bool) -> None:
 
     about = (
         f"Written by `python bench/error.py{' --quick' if quick else ''}` on {time.strftime('%Y-%m-%d')} with "
-        f"NumPy {np.__version__} and scikit-learn {sklearn.__version__} on {platform.machine()}. Every number is an rms, "
+        f"NumPy {np.__version__} and scikit-learn {sklearn.__version__} on {platform.machine()}. Every number is an "
+        "rms, "
         "over draws with seeds 0, 1, …, of the relative Frobenius error of a 96-row Gram.\n\n"
         "*ratio* is default / plain, both as measured. Where the variance of the plain map is known, *ratio to the "
         "expectation of plain* divides by the square root of its expected square instead: for kernels of high degree a "

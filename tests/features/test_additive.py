@@ -4,7 +4,6 @@ import feature_laws as laws
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from scipy.integrate import quad
 
 from bochner import features

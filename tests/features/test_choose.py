@@ -5,7 +5,7 @@ import pytest
 
 from bochner import features, kernels
 from bochner.arrays import Rows
-from bochner.errors import KernelError, MapError
+from bochner.errors import DataError, KernelError, MapError
 from bochner.features.deciding import split
 from bochner.features.error import sized_for
 
@@ -200,3 +200,17 @@ def test_auto_says_when_a_target_is_out_of_reach():
         sized_for(lambda D: features.RandomFourier(kernels.Gaussian(1e9), D), 0.1, Rows(X))
     with pytest.raises(MapError, match="not approximated to"):
         sized_for(lambda D: features.RandomFourier(kernels.Gaussian(1.0), D), 0.001, Rows(X), most=512)
+
+
+def test_columns_in_another_order_are_refused():
+    import json
+
+    X = unit_ball(40, 3)
+    drawn = features.choose(kernels.Gaussian(1.0).on("b"), 16, 3, sample=Rows(X, ("a", "b", "c"))).draw(
+        3, sample=Rows(X, ("a", "b", "c"))
+    )
+    again = features.from_recipe(json.loads(json.dumps(drawn.recipe())))
+    for known in (drawn, again):
+        np.testing.assert_array_equal(known(Rows(X, ("a", "b", "c"))), known(X))
+        with pytest.raises(DataError, match="column 0 is 'c', and the map was drawn for 'a' there"):
+            known(Rows(X[:, ::-1], ("c", "b", "a")))

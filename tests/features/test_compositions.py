@@ -266,7 +266,7 @@ def test_kernels_of_parts_are_those_of_the_whole():
     wrapped = Scaled(2.0 * first, 64, fourier(Gaussian(123.0))).draw(3, sample=X)
     assert wrapped.map.inner.kernel == wrapped.kernel.inner
     for parts in [(fourier(Gaussian(0.1)), OptimalMaclaurin(second, 32)), (OptimalMaclaurin(second, 32),), ()]:
-        with pytest.raises(MapError, match="needs parts=|one map for each part"):
+        with pytest.raises(MapError, match=r"needs parts=|one map for each part"):
             Concatenate(first + second, 96, parts).draw(3, sample=X)
     with pytest.raises(MapError, match="one map for each part"):
         ProductSketch(first * second, 96, (fourier(first), OptimalMaclaurin(Polynomial(3), 32))).draw(3, sample=X)

@@ -1,5 +1,7 @@
 """Traps of Fourier features: the law of the frequencies, orthogonality, float32 phases."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import feature_laws as laws
 import numpy as np
 import pytest
@@ -186,6 +188,16 @@ def test_skewed_fourier_is_for_skewed_kernels():
     for kernel in (Gaussian(0.5), Polynomial(2)):
         with pytest.raises(MapError, match="SkewedFourier is for skewed kernels"):
             features.SkewedFourier(kernel, 64).draw(3)
+
+
+def test_a_drawn_map_can_be_shared_by_threads():
+    """Its float32 frequencies are made at the first call."""
+    X = laws.rows(Gaussian(0.3), 5, n=40).astype(np.float32)
+    wanted = RandomFourier(Gaussian(0.3), 512).draw(5)(X)
+    for _ in range(20):
+        drawn = RandomFourier(Gaussian(0.3), 512).draw(5)
+        with ThreadPoolExecutor(8) as pool:
+            assert all(np.array_equal(Z, wanted) for Z in pool.map(drawn, [X] * 8))
 
 
 # ---- sizes

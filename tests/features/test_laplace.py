@@ -122,9 +122,9 @@ def test_reference_rows_can_be_given():
     laws.survives(given.draw(4), X)
     with pytest.raises(DataError, match="the reference rows have 4 columns, the map is drawn for 3"):
         given.draw(3)
+    broken = rows()
+    broken[2, 1] = -1.0
     with pytest.raises(DomainError, match="row 2, column 1 is -1"):
-        broken = rows()
-        broken[2, 1] = -1.0
         features.RandomLaplace(kernel, 64, "tilted", reference=broken).draw(4)
 
 

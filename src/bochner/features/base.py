@@ -71,7 +71,9 @@ class FeatureMap(ABC):
         if rows is not None and rows.values.shape[0] == 0:
             raise DataError("the sample has no rows")
         node = as_seed(seed)
-        return self.prepared(d, node, rows)._draw(d, node)
+        drawn = self.prepared(d, node, rows)._draw(d, node)
+        drawn.names = None if rows is None else rows.names
+        return drawn
 
     def prepared(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         """The recipe with its kernel resolved and everything that comes from data frozen into it."""
@@ -133,6 +135,8 @@ class Drawn(ABC):
 
     #: rows worked on at once
     tile: int = 1024
+    #: names of the columns, where the sample had any: rows with other names are refused
+    names: tuple[str, ...] | None = None
 
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, width: int):
         self.map, self.d, self.seed, self.width = recipe, d, seed, width
@@ -158,6 +162,13 @@ class Drawn(ABC):
         rows = as_rows(X)
         if rows.values.shape[1] != self.d:
             raise DataError(f"the map was drawn for {self.d} columns, the rows have {rows.values.shape[1]}")
+        if self.names is not None and rows.names is not None and rows.names != self.names:
+            place = next(j for j, (a, b) in enumerate(zip(self.names, rows.names, strict=True)) if a != b)
+            raise DataError(
+                f"column {place} is {rows.names[place]!r}, and the map was drawn for {self.names[place]!r} there; "
+                "select the columns in the order of the sample",
+                column=rows.names[place],
+            )
         self.kernel.check(rows)
         return rows.values
 
@@ -171,7 +182,9 @@ class Drawn(ABC):
 
     def recipe(self) -> dict[str, Any]:
         """JSON that is enough to draw the map again, bit for bit: see ``features.from_recipe``."""
-        return {**self.map.to_json(), "d": self.d, "seed": self.seed.root, "path": list(self.seed.path)}
+        names = None if self.names is None else list(self.names)
+        place = {"d": self.d, "columns": names, "seed": self.seed.root, "path": list(self.seed.path)}
+        return {**self.map.to_json(), **place}
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         """Var ⟨z(x), z(y)⟩ over the draw, for every pair: exact where a formula is known.
@@ -260,13 +273,17 @@ def from_recipe(recipe: dict[str, Any]) -> Drawn:
     """
     try:
         body = dict(recipe)
+        names = body.pop("columns", None)
+        columns = None if names is None else tuple(str(name) for name in names)
         d, seed = int(body.pop("d")), Seed(int(body.pop("seed")), tuple(int(p) for p in body.pop("path")))
     except (KeyError, TypeError, ValueError) as error:
         raise MapError(f"a recipe is an object with d, seed and path ({error!r})") from None
     made = map_from_json(body)
     if made.kernel.unresolved():
         raise MapError(f"the recipe leaves {', '.join(made.kernel.unresolved())} to the data; keep Drawn.recipe()")
-    return made._draw(d, seed)
+    drawn = made._draw(d, seed)
+    drawn.names = columns
+    return drawn
 
 
 def who_lacks(kernel: Kernel, fact: str, advice: str) -> MapError:
