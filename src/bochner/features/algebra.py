@@ -114,7 +114,13 @@ class _Parts(FeatureMap):
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         if not self.parts:
             raise MapError(f"{type(self).__name__} needs parts=, one recipe for each")
-        parts = tuple(part.prepared(d, seed.child(i), sample) for i, part in enumerate(self.parts))
+        given, kernels = self.parts, self.kernel.children()
+        if len(given) == len(kernels):  # what the data decide is decided once, for the whole kernel
+            given = tuple(
+                replace(part, kernel=kernel) if part.kernel.unresolved() else part
+                for part, kernel in zip(given, kernels, strict=True)
+            )
+        parts = tuple(part.prepared(d, seed.child(i), sample) for i, part in enumerate(given))
         found = [leaf for part in parts for leaf in _leaves(part.kernel, self.joined)]
         if Counter(found) != Counter(_leaves(self.kernel, self.joined)):
             raise MapError(

@@ -5,6 +5,7 @@ The rules and the measurements behind them are in the documentation of the error
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -116,8 +117,7 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     if facts.laplace() is not None:
         return _laplace(kernel, D)
     if isinstance(kernel, Product):
-        parts = tuple(rule(part, D, d) for part in kernel.parts)
-        return ProductSketch(kernel, D, parts, why="the maps of the factors, multiplied by complex sketches")
+        return _product(kernel, D, d)
     if isinstance(kernel, Compose):
         return _composed(kernel, D, d)
     return Nystroem(kernel, D, why="no explicit map is known for this kernel: randomly pivoted landmarks")
@@ -250,6 +250,31 @@ def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:
     return Stacked(kernel, D, parts, least, why="stacked maps, the budget split where it lowers the error most")
 
 
+def _product(kernel: Product, D: int, d: int) -> FeatureMap:
+    """Small maps of the factors, multiplied whole, or wide ones, multiplied by sketches: a sample decides.
+
+    Whole products have the errors of their factors only, and sketches one of their own, about D^(−½).
+    """
+    parts = tuple(rule(part, D, d) for part in kernel.parts)
+    sketched = ProductSketch(kernel, D, parts, why="the maps of the factors, multiplied by complex sketches")
+    least, m = [_least(part, d) for part in kernel.parts], len(parts)
+    splits = {
+        tuple(max(low, int(D ** ((1 + (i == larger)) / (m + (larger >= 0))))) for i, low in enumerate(least))
+        for larger in range(-1, m)  # equal roots of D, then each factor in turn wider than the others
+    }
+    whole: list[FeatureMap] = [
+        ProductSketch(
+            kernel,
+            D,
+            tuple(rule(part, size, d) for part, size in zip(kernel.parts, sizes, strict=True)),
+            why=f"the maps of the factors, of {' × '.join(map(str, sizes))} features, multiplied whole",
+        )
+        for sizes in sorted(splits)
+        if math.prod(sizes) <= D
+    ]
+    return _best(kernel, D, [sketched, *whole])
+
+
 def _least(kernel: Kernel, d: int) -> int:
     """The width below which a part cannot be mapped."""
     if isinstance(kernel, (Scale, Normalized)):
@@ -258,6 +283,8 @@ def _least(kernel: Kernel, d: int) -> int:
         return _least(kernel.inner, len(kernel.columns))
     if kernel.profile() is not None:
         return 3 * d
+    if isinstance(kernel, Sum) and kernel.series() is None:
+        return sum(_least(part, d) for part in kernel.parts)
     return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
 
 
