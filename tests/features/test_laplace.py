@@ -8,7 +8,6 @@ from scipy import stats
 from bochner import features
 from bochner.arrays import Rows
 from bochner.errors import DataError, DomainError, MapError
-from bochner.features.points import POINTS
 from bochner.kernels import ExponentialSemigroup, Gaussian, ReciprocalSemigroup
 from bochner.seeds import Seed
 
@@ -23,7 +22,7 @@ def rows(d=4, n=10, scale=1.0, seed=0):
 
 
 @each_kernel
-@pytest.mark.parametrize("points", list(POINTS))
+@pytest.mark.parametrize("points", ["iid", "sobol", "latin"])
 @pytest.mark.parametrize("sampling", ["plain", "tilted"])
 def test_every_way_of_sampling_has_the_right_mean(kernel, sampling, points):
     X = rows()

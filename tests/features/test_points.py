@@ -1,4 +1,4 @@
-"""Scrambled Sobol' points, Latin hypercubes and independent uniforms."""
+"""Scrambled Sobol' points, Latin hypercubes, stratified extremes and independent uniforms."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from bochner.errors import MapError
 from bochner.features.points import POINTS
 from bochner.seeds import Seed
 
-sobol, latin, uniform = POINTS["sobol"], POINTS["latin"], POINTS["iid"]
+sobol, latin, extremes = POINTS["sobol"], POINTS["latin"], POINTS["extremes"]
 each_kind = pytest.mark.parametrize("kind", list(POINTS))
 
 
@@ -59,7 +59,7 @@ def test_the_first_two_dimensions_are_a_net():
         assert len(np.unique(cells[:, 0] * (1 << (k - a)) + cells[:, 1])) == 1 << k
 
 
-@pytest.mark.parametrize("kind", ["sobol", "iid"])
+@pytest.mark.parametrize("kind", ["sobol", "iid", "extremes"])
 def test_fewer_points_are_the_first_of_more(kind):
     many = POINTS[kind](Seed(2), 700, 6)
     for count in (1, 3, 64, 255, 300, 511):
@@ -73,6 +73,26 @@ def test_smooth_functions_are_integrated_better(kind, gain):
         return np.std(means)
 
     assert error(kind) < gain * error("iid") * (1.0 if kind == "sobol" else 6.0)
+
+
+def test_extremes_have_the_joint_law_of_independent_uniforms():
+    """Sorted deviations, places and sides of one point over many seeds, against their exact laws."""
+    dims, seeds = 12, 2000
+    points = np.array([extremes(Seed(s), 4, dims)[3] for s in range(seeds)])
+    deviations = np.sort(np.abs(2.0 * points - 1.0), axis=1)
+    for k in range(dims):  # the k-th of n uniforms is Beta(k+1, n−k), across the seam of drawn and bounded ones too
+        assert stats.kstest(deviations[:, k], stats.beta(k + 1, dims - k).cdf).pvalue > 1e-4
+    farthest = np.abs(2.0 * points - 1.0).argmax(axis=1)
+    assert stats.chisquare(np.bincount(farthest, minlength=dims)).pvalue > 1e-4
+    pairs = np.corrcoef(np.abs(2.0 * points - 1.0).T) - np.eye(dims)
+    assert np.abs(pairs).max() < 4.5 / np.sqrt(seeds)
+
+
+def test_the_farthest_coordinate_is_stratified():
+    dims, count = 40, 256
+    largest = np.abs(2.0 * extremes(Seed(1), count, dims) - 1.0).max(axis=1)
+    cells = np.sort(np.floor(largest**dims * count).astype(int))
+    assert np.array_equal(cells, np.arange(count))
 
 
 def test_scrambles_differ_between_dimensions():

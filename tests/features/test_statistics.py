@@ -104,7 +104,7 @@ def test_better_frequencies_have_less_error(law):
     assert better < 0.9 * plain
 
 
-@pytest.mark.parametrize("frequencies", ["sobol", "latin"])
+@pytest.mark.parametrize("frequencies", ["sobol", "latin", "extremes"])
 def test_low_discrepancy_frequencies_of_the_laplacian(frequencies):
     X, kernel = laws.rows(Laplacian(0.5), 3), Laplacian(0.5 / 3)
     errors = [
@@ -112,6 +112,17 @@ def test_low_discrepancy_frequencies_of_the_laplacian(frequencies):
         for f in ("iid", frequencies)
     ]
     assert errors[1] < 0.7 * errors[0]
+
+
+def test_stratified_extremes_win_where_columns_are_many():
+    """Laplacian in 400 columns, where Sobol' points and Latin hypercubes gain nothing yet from 128 frequencies."""
+    X = np.random.default_rng(0).standard_normal((24, 400))
+    kernel = Laplacian(0.5 / float(np.abs(X[:, None] - X[None]).sum(axis=2).mean()))
+    errors = {
+        law: laws.rms(features.RandomFourier(kernel, 256, frequencies=law), 400, X, kernel.gram(X), 40)
+        for law in ("iid", "latin", "extremes")
+    }
+    assert errors["extremes"] < 0.9 * min(errors["iid"], errors["latin"])
 
 
 # ---- maps without randomness have rates of their own

@@ -64,8 +64,8 @@ def choose(
     number of features whose measured relative error is below ``tol``.
 
     >>> from bochner import kernels
-    >>> choose(kernels.Laplacian(0.5), 256, d=5)
-    RandomFourier(Laplacian(gamma=0.5), 256, frequencies='sobol')
+    >>> choose(kernels.SkewedChi2(0.5), 256, d=5)
+    RandomFourier(SkewedChi2(skew=0.5), 256, frequencies='sobol')
     """
     rows = None if sample is None else as_rows(sample)
     if rows is not None:
@@ -136,8 +136,14 @@ def _fourier(kernel: Kernel, spectrum: Spectrum, D: int, d: int) -> FeatureMap:
         return RandomFourier(kernel, D, form="phase", why="one feature cannot hold a pair")
     if spectrum.radius_dims == 0:
         dims = spectrum.dims(d)
-        laws = ("sobol",) if dims <= _SOBOL_TRIED else ("latin", "sobol") if dims <= _SOBOL_MOST else ("latin",)
-        names = {"sobol": "scrambled Sobol' points", "latin": "a Latin hypercube"}
+        laws = ["extremes"] if spectrum.heavy else ["latin"] if dims > _SOBOL_TRIED else []
+        if dims <= (_SOBOL_TRIED if spectrum.heavy else _SOBOL_MOST):
+            laws.append("sobol")
+        names = {
+            "sobol": "scrambled Sobol' points",
+            "latin": "a Latin hypercube",
+            "extremes": "points with stratified extremes",
+        }
         pairs = [
             RandomFourier(
                 kernel, D, frequencies=law, why=f"{names[law]} through the quantiles of the spectrum, in pairs"

@@ -26,7 +26,8 @@ class RandomFourier(FeatureMap):
 
     form="pairs": [cos wᵀx, sin wᵀx]/√s for s = n_features/2 frequencies, side by side, so that the
     diagonal is exact; form="phase": √(2/D) cos(wᵀx + b).  ``frequencies``: "iid"; "orthogonal" blocks;
-    "hadamard" (SORF, O(D log d) a row); "sobol" (scrambled, through the quantiles); "latin".
+    "hadamard" (SORF, O(D log d) a row); "sobol" (scrambled, through the quantiles); "latin"; "extremes"
+    (for heavy tails: the coordinates that lie farthest out are stratified).
     """
 
     form: str = "pairs"
@@ -56,7 +57,8 @@ class RandomFourier(FeatureMap):
             yield cls(Gaussian(0.5 / d), 64, form=form)
         for frequencies in LAWS[1:]:
             yield cls(Gaussian(0.5 / d), 64, frequencies=frequencies)
-        yield cls(Laplacian(0.5 / d), 64, frequencies="sobol")
+        for frequencies in ("sobol", "extremes"):
+            yield cls(Laplacian(0.5 / d), 64, frequencies=frequencies)
         yield cls(Matern(1.5, d**0.5), 64, frequencies="orthogonal")
         yield cls(SkewedChi2(1.0), 64)
 

@@ -16,7 +16,7 @@ from bochner.seeds import Seed
 #: in fewer dimensions three Hadamard factors are too regular: rms bias 3e-2 at 4, 2e-3 at 16, below 3e-4 from 32 on
 _LEAST_BLOCK = 64
 
-LAWS = ("iid", "orthogonal", "hadamard", "sobol", "latin")
+LAWS = ("iid", "orthogonal", "hadamard", "sobol", "latin", "extremes")
 
 
 class Frequencies(ABC):

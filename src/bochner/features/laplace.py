@@ -21,6 +21,7 @@ from bochner.seeds import Seed
 
 ADVICE = "Laplace features need a semigroup kernel; features.choose picks a map for any kernel"
 _FEW = 64
+_LAWS = ("iid", "sobol", "latin")
 #: for infinite frequencies, which would make 0 · ∞ at zero entries; e^{−wx} is 0 all the same elsewhere
 _HUGE = 1e200
 
@@ -47,7 +48,7 @@ class RandomLaplace(FeatureMap):
     def __post_init__(self) -> None:
         super().__post_init__()
         option("sampling", self.sampling, ("plain", "tilted"))
-        option("points", self.points, POINTS)
+        option("points", self.points, _LAWS)
         if not 0.0 < self.plain_share <= 1.0:
             raise MapError(f"plain_share must lie in (0, 1], got {self.plain_share!r}")
         if self.components < 1:

@@ -1,4 +1,4 @@
-"""Uniform points for quantiles: pseudo-random, scrambled Sobol', Latin hypercube."""
+"""Uniform points for quantiles: pseudo-random, scrambled Sobol', Latin hypercube, stratified extremes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bochner.seeds import Seed, Stream
 #: frequencies of one stream: block j can be drawn without the others
 BLOCK = 256
 _BITS = 30
+#: coordinates farthest from ½ that ``extremes`` stratifies
+_FARTHEST = 8
 
 
 def uniform(seed: Seed, count: int, dims: int) -> Float64:
@@ -70,4 +72,28 @@ def latin(seed: Seed, count: int, dims: int) -> Float64:
     return out
 
 
-POINTS = {"iid": uniform, "sobol": sobol, "latin": latin}
+def extremes(seed: Seed, count: int, dims: int) -> Float64:
+    """Independent uniforms, of which the few that lie farthest from ½ are drawn first, at Sobol' points.
+
+    For heavy-tailed quantiles, where one or two coordinates decide what a point does.  By order statistics:
+    the largest of n uniforms below m is m U^{1/n}, at any of n places alike.
+    """
+    farthest = min(_FARTHEST, dims)
+    level, place, side = sobol(seed.child("extremes"), count, 3 * farthest).T.reshape(farthest, 3, count).swapaxes(0, 1)
+    free, rows = np.tile(np.arange(dims), (count, 1)), np.arange(count)
+    deviation = 2.0 * uniform(seed, count, dims) - 1.0
+    bound = np.ones(count)
+    for k in range(farthest):
+        bound *= level[k] ** (1.0 / (dims - k))
+        pick = k + (place[k] * (dims - k)).astype(np.int64)
+        chosen = free[rows, pick]
+        free[rows, pick] = free[:, k]
+        free[:, k] = chosen
+        deviation[rows, chosen] = np.where(side[k] < 0.5, -bound, bound)
+    others = free[:, farthest:]
+    within = np.take_along_axis(deviation, others, axis=1) * bound[:, None]
+    np.put_along_axis(deviation, others, within, axis=1)
+    return 0.5 * (1.0 + deviation)
+
+
+POINTS = {"iid": uniform, "sobol": sobol, "latin": latin, "extremes": extremes}
