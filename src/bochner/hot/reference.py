@@ -55,3 +55,8 @@ def circular_product(parts: list[Float]) -> Float:
     for part in parts[1:]:
         spectrum *= fft.rfft(part, axis=1)
     return np.asarray(fft.irfft(spectrum, n=width, axis=1))
+
+
+def add_gram(R: Float, total: Float) -> None:
+    """total += RᵀR, with the product in the precision of R and the sum in that of ``total``."""
+    total += R.T @ R

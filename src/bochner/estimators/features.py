@@ -1,4 +1,4 @@
-"""A thin scikit-learn shell: tables, parameters and names outside, maps inside."""
+"""Explicit features as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bochner import features, kernels
+from bochner import features
 from bochner.arrays import Float, Rows, spread
+from bochner.estimators.base import SAMPLE, kernel_of, seed_of
 from bochner.features import Drawn, FeatureMap
-from bochner.kernels import Kernel
-
-_SAMPLE = 10_000
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -70,18 +67,15 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose and draw a map; data-dependent parts are fitted on at most 10,000 rows of X."""
         rows = self._rows(X, reset=True)
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        seed = seed_of(self.random_state)
         n, d = rows.values.shape
-        if n > _SAMPLE:
-            rows = Rows(spread(rows.values, _SAMPLE), rows.names)
+        if n > SAMPLE:
+            rows = Rows(spread(rows.values, SAMPLE), rows.names)
         recipe = self.map
         if recipe is None:
-            kernel = self.kernel if isinstance(self.kernel, Kernel) else kernels.parse(self.kernel)
             size = self.n_features if self.n_components is None else self.n_components
-            recipe = features.choose(kernel, size, d, tol=self.tol, sample=rows, seed=int(seed))
-        self.drawn_: Drawn = recipe.draw(d, int(seed), sample=rows)
+            recipe = features.choose(kernel_of(self.kernel), size, d, tol=self.tol, sample=rows, seed=seed)
+        self.drawn_: Drawn = recipe.draw(d, seed, sample=rows)
         self.map_ = self.drawn_.map
         self.kernel_ = self.drawn_.kernel
         self._n_features_out = self.drawn_.width

@@ -1,0 +1,6 @@
+"""Who sweeps the data: one verb, ``sweep``, for every statistic."""
+
+from bochner.run.flow import Flow
+from bochner.run.local import Local
+
+__all__ = ["Flow", "Local"]

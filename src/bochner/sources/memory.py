@@ -1,0 +1,86 @@
+"""Arrays, memory-mapped arrays and sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner.arrays import Rows, as_rows, dense, is_sparse, spread
+from bochner.errors import DataError
+from bochner.sources.base import CHUNK, Chunk, Source
+from bochner.sources.schema import Column, Schema
+
+
+class MemorySource(Source):
+    """Rows that are in memory, or mapped into it: they are checked chunk by chunk, and never copied whole.
+
+    >>> source = MemorySource(np.arange(6.0).reshape(3, 2), y=["a", "b", "a"])
+    >>> [(chunk.start, len(chunk), chunk.y.tolist()) for chunk in source.chunks(2)]
+    [(0, 2, ['a', 'b']), (2, 1, ['a'])]
+    """
+
+    def __init__(self, X: Any, y: Any = None, weight: Any = None, group: Any = None):
+        mapped = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
+        rows = Rows(X) if mapped else as_rows(X, finite=False)
+        self._X = rows.values
+        n, d = self._X.shape
+        if n == 0:
+            raise DataError("the source has no rows")
+        self.n_rows = n
+        self.schema = Schema(plain=d) if rows.names is None else Schema(tuple(Column(name) for name in rows.names))
+        self._y = _aligned(y, n, "target")
+        self._weight = None if weight is None else weights_of(_aligned(weight, n, "weight"), 0)
+        self._group = _aligned(group, n, "group")
+        self.target = () if self._y is None else ("y",)
+
+    def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
+        assert self.n_rows is not None
+        for first in range(start, self.n_rows, size):
+            rows = slice(first, min(first + size, self.n_rows))
+            yield Chunk(
+                checked(self._X[rows], self.schema.names, first),
+                first,
+                *(None if a is None else a[rows] for a in (self._y, self._weight, self._group)),
+            )
+
+    def fingerprint(self) -> dict[str, Any]:
+        few = dense(spread(self._X, 64))
+        digest = sha256(np.ascontiguousarray(few).tobytes())
+        if self._y is not None:
+            digest.update(repr(spread(self._y, 64).tolist()).encode())
+        return {"kind": "memory", "shape": list(self._X.shape), "sparse": is_sparse(self._X), "few": digest.hexdigest()}
+
+
+def checked(X: Any, names: tuple[str, ...] | None, start: int) -> Any:
+    """Finite rows of floats; an error names a row by its number in the source."""
+    try:
+        return as_rows(X).values
+    except DataError as error:
+        raise error.located(start, names) from None
+
+
+def _aligned(values: Any, n: int, what: str) -> NDArray[Any] | None:
+    """One entry (or row of entries) for each row."""
+    if values is None:
+        return None
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if array.ndim not in (1, 2) or len(array) != n:
+        raise DataError(f"there are {n} rows and a {what} of shape {array.shape}; give one {what} for each row")
+    return array
+
+
+def weights_of(values: Any, start: int) -> Any:
+    """Checked sample weights: finite numbers ≥ 0, in float64."""
+    try:
+        weight = np.asarray(values, dtype=np.float64).reshape(len(values))
+    except (TypeError, ValueError):
+        raise DataError(f"the weights of row {start} and later are not one number for each row") from None
+    bad = ~(np.isfinite(weight) & (weight >= 0.0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise DataError(f"row {start + row} has the weight {weight[row]:g}; weights are finite and ≥ 0", start + row)
+    return weight

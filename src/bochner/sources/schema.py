@@ -1,0 +1,122 @@
+"""What the columns of a table are and which numbers they become: part of a model, so that rows can be checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bochner.errors import DataError
+
+Category = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a number, a vector of ``width`` numbers, or a category.
+
+    ``categories`` are the values of a category that were learnt or given: each becomes a column of 0 and 1.
+    ``fill`` stands in for a missing number; without it a missing value is refused.
+    """
+
+    name: str
+    kind: str = "number"
+    width: int = 1
+    categories: tuple[Category, ...] | None = None
+    fill: float | None = None
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it becomes."""
+        if self.kind == "category":
+            return len(self.categories or ())
+        return self.width
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those numbers."""
+        if self.kind == "category":
+            return tuple(f"{self.name}={value}" for value in self.categories or ())
+        if self.kind == "vector":
+            return tuple(f"{self.name}[{i}]" for i in range(self.width))
+        return (self.name,)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to learn from the data."""
+        return self.kind != "category" or self.categories is not None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of X: named ones of a table, or ``plain`` numbers of an array without names."""
+
+    columns: tuple[Column, ...] = ()
+    plain: int = 0
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise DataError(f"the column {twice[0]!r} is there twice; rename or drop one", column=twice[0])
+
+    @property
+    def d(self) -> int:
+        """How many numbers a row has."""
+        return self.plain if not self.columns else sum(column.numbers for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The name of every number, where columns have names."""
+        return tuple(name for column in self.columns for name in column.names) if self.columns else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to learn from the data."""
+        return all(column.settled for column in self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON that ``from_json`` reads back."""
+        columns = [
+            {
+                "name": c.name,
+                "kind": c.kind,
+                "width": c.width,
+                "categories": None if c.categories is None else list(c.categories),
+                "fill": c.fill,
+            }
+            for c in self.columns
+        ]
+        return {"columns": columns, "plain": self.plain}
+
+    @classmethod
+    def from_json(cls, item: Any) -> Schema:
+        """The schema that ``to_json`` wrote."""
+        try:
+            columns = tuple(
+                Column(
+                    str(c["name"]),
+                    str(c["kind"]),
+                    int(c["width"]),
+                    None if c["categories"] is None else tuple(c["categories"]),
+                    None if c["fill"] is None else float(c["fill"]),
+                )
+                for c in item["columns"]
+            )
+            return cls(columns, int(item["plain"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"a schema has the keys columns and plain ({error!r})") from None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asked a source to read: which columns are what, and what to do about gaps."""
+
+    target: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    weight: str | None = None
+    group: str | None = None
+    #: columns of numbers that are categories all the same
+    categories: dict[str, tuple[Category, ...] | None] = field(default_factory=dict)
+    #: "refuse", "mean", "median", or the number that stands in
+    missing: str | float = "refuse"

@@ -1,0 +1,59 @@
+"""What a statistic is: it takes batches of features, and merges."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner.arrays import Float, Float64
+
+S = TypeVar("S", bound="Statistic")
+
+
+@dataclass
+class Batch:
+    """Features of some rows of one fold, by ascending class where targets are classes.
+
+    ``Z`` belongs to whoever gets the batch, and may be overwritten.  ``target`` holds class codes (n,),
+    numbers (n, k), or None where the rows are unlabelled.
+    """
+
+    Z: Float
+    target: NDArray[Any] | None = None
+    weight: Float64 | None = None
+    fold: int = 0
+    #: numbers of the rows in the source
+    rows: NDArray[np.int64] | None = None
+
+
+class Statistic(ABC):
+    """A sum over rows.  A fresh one is the identity of ``+``."""
+
+    @abstractmethod
+    def fresh(self) -> Self:
+        """One of the same shape that has seen nothing."""
+
+    @abstractmethod
+    def update(self, batch: Batch) -> None:
+        """Add rows."""
+
+    @abstractmethod
+    def __add__(self, other: Self) -> Self: ...
+
+    #: bytes of a tile of features: small ones stay in the cache for statistics that go over them twice
+    tile_bytes: int = 32 << 20
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes once it has seen rows: every worker has one."""
+        return 0
+
+
+class Sweep(Protocol):
+    """One pass over the data, as solvers see it: the statistic of all rows, shaped as the one that is given."""
+
+    def __call__(self, statistic: S) -> S: ...
