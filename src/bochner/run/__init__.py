@@ -1,6 +1,6 @@
 """Who sweeps the data: one verb, ``sweep``, for every statistic."""
 
 from bochner.run.flow import Flow
-from bochner.run.local import Local
+from bochner.run.local import Local, Progress
 
-__all__ = ["Flow", "Local"]
+__all__ = ["Flow", "Local", "Progress"]

@@ -15,6 +15,11 @@ from bochner.features import Drawn
 from bochner.sources import CHUNK, Chunk, Scaling, Source
 from bochner.stats import Batch, Folds, Statistic, Targets
 
+#: numbers in a chunk of dense rows, at most
+_CHUNK_NUMBERS = 1 << 22
+#: rows of a group, and how many groups a small source is cut into
+_GROUP_ROWS, _GROUPS = 1 << 15, 8
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -42,7 +47,23 @@ class Flow:
     targets: Targets | None = None
     folds: Folds | None = None
     dtype: str = "float32"
-    chunk: int = CHUNK
+    #: the number of the first row: folds go by numbers, which continue when rows are added to a model
+    first: int = 0
+
+    @property
+    def chunk(self) -> int:
+        """Rows of a chunk: fewer where rows are wide, so that chunks stay near 16 MB."""
+        if self.source.sparse:
+            return CHUNK
+        return int(min(CHUNK, max(512, 1 << (_CHUNK_NUMBERS // max(self.source.d, 1)).bit_length() - 1)))
+
+    @property
+    def group(self) -> int:
+        """Chunks whose statistic is merged as one: by the data alone, since the last bits depend on it."""
+        most = max(1, _GROUP_ROWS // self.chunk)
+        if self.source.n_rows is None:
+            return most
+        return int(np.clip(self.source.n_rows // (self.chunk * _GROUPS), 1, most))
 
     def with_drawn(self, drawn: Drawn) -> Flow:
         """The same rows through another map."""
@@ -54,7 +75,7 @@ class Flow:
         weight = chunk.weight
         fold = np.zeros(n, dtype=np.int64)
         if self.folds is not None:
-            fold = self.folds.assign(chunk.start, n, chunk.group)
+            fold = self.folds.assign(self.first + chunk.start, n, chunk.group)
         target: NDArray[Any] | None = None
         if self.targets is not None:
             if chunk.y is None:

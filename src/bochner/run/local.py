@@ -1,4 +1,4 @@
-"""One machine: chunks are dealt to threads in turn, each has a statistic of its own, and they merge in order."""
+"""One machine: groups of chunks are dealt to threads in turn, and their statistics merge in order."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
+from bochner.hot.blas import single_threaded
 from bochner.run.flow import Flow
 from bochner.sources import Chunk
 from bochner.sources.readahead import read_ahead
 from bochner.stats import Statistic
 
 S = TypeVar("S", bound=Statistic)
-_WAITING = 2  # chunks that wait for a thread
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is."""
+    """How far a sweep is: rows read, of how many (where that is known), after how many seconds."""
 
     rows: int
     of: int | None
@@ -32,75 +33,120 @@ class Progress:
 class Local:
     """``sweep`` on ``threads`` threads (all cores without a number).
 
-    Results are the same bits for the same data, chunks and number of threads.  ``memory`` bounds the
-    bytes of the threads' own statistics; with less than that there is one, and BLAS has all threads.
+    The rows are cut into groups of chunks by the data alone (``Flow.group``); each group has a statistic of
+    its own, and these are added in the order of the rows.  So the bits do not depend on the number of
+    threads, except where there is one group only and BLAS shares its work among threads.  ``memory`` bounds
+    the bytes of the statistics, one for each thread and the total; where that leaves one thread, BLAS has
+    all of them.
     """
 
     threads: int | None = None
-    memory: int = 4 << 30
+    memory: int = 8 << 30
     progress: Callable[[Progress], None] | None = None
 
     def sweep(self, flow: Flow, statistic: S) -> S:
         """The statistic of all rows, added to a fresh one of the same shape as ``statistic``."""
-        count = self.threads or os.cpu_count() or 1
-        workers = max(1, min(count, self.memory // max(statistic.nbytes, 1)))
-        rows_known = flow.source.n_rows
-        if rows_known is not None:
-            workers = max(1, min(workers, -(-rows_known // flow.chunk)))
         started = time.monotonic()
-        seen = 0
 
-        def chunks() -> Any:
-            nonlocal seen
-            for chunk in read_ahead(flow.source.chunks(flow.chunk)):
-                yield chunk
-                seen += len(chunk)
-                if self.progress is not None:
-                    self.progress(Progress(seen, rows_known, time.monotonic() - started))
+        def chunks() -> Generator[Chunk]:
+            seen = 0
+            with closing(read_ahead(flow.source.chunks(flow.chunk))) as ahead:
+                for chunk in ahead:
+                    yield chunk
+                    seen += len(chunk)
+                    if self.progress is not None:
+                        self.progress(Progress(seen, flow.source.n_rows, time.monotonic() - started))
 
-        from threadpoolctl import threadpool_limits
+        workers = self._workers(flow, statistic)
+        sweep = _Sweep(flow, statistic, workers)
+        with closing(chunks()) as items:
+            if workers > 1:
+                with single_threaded():
+                    return sweep.dealt(items)
+            return sweep.alone(items)
 
-        if workers == 1:
-            result = statistic.fresh()
-            with threadpool_limits(count, user_api="blas"):
-                for chunk in chunks():
-                    flow.feed(chunk, result)
-            return result
-        with threadpool_limits(1, user_api="blas"):
-            parts = _dealt(chunks(), flow, [statistic.fresh() for _ in range(workers)])
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return total
+    def _workers(self, flow: Flow, statistic: Statistic) -> int:
+        wanted = self.threads or os.cpu_count() or 1
+        rows = flow.source.n_rows
+        groups = wanted if rows is None else -(-rows // (flow.chunk * flow.group))
+        affordable = self.memory // max(statistic.nbytes, 1) - 1
+        return max(1, min(wanted, groups, affordable))
 
 
-def _dealt(chunks: Any, flow: Flow, statistics: list[S]) -> list[S]:
-    """Chunk i goes to thread i mod T, so that what each thread adds does not depend on who is faster."""
-    waiting: list[queue.Queue[Chunk | None]] = [queue.Queue(_WAITING) for _ in statistics]
-    failures: list[BaseException] = []
+class _Sweep(Generic[S]):
+    """The state of one sweep: the total of the groups before ``turn``."""
 
-    def work(which: int) -> None:
-        while (chunk := waiting[which].get()) is not None:
-            if failures:
-                continue
-            try:
-                flow.feed(chunk, statistics[which])
-            except BaseException as error:  # told to the caller, in whose thread it belongs
-                failures.append(error)
+    def __init__(self, flow: Flow, statistic: S, workers: int):
+        self.flow, self.empty, self.workers = flow, statistic, workers
+        self.total: S = statistic.fresh()
+        self.turn = 0
+        self.turns = threading.Condition()
+        self.failures: list[tuple[int, BaseException]] = []
 
-    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(len(statistics))]
-    for thread in threads:
-        thread.start()
-    try:
-        for number, chunk in enumerate(chunks):
-            if failures:
-                break
-            waiting[number % len(statistics)].put(chunk)
-    finally:
-        for line in waiting:
-            line.put(None)
+    def alone(self, chunks: Iterator[Chunk]) -> S:
+        part = self.empty.fresh()
+        fed = 0
+        for chunk in chunks:
+            if fed == self.flow.group:
+                self.total = self.total + part
+                part, fed = self.empty.fresh(), 0
+            self.flow.feed(chunk, part)
+            fed += 1
+        return self.total + part
+
+    def dealt(self, chunks: Iterator[Chunk]) -> S:
+        """Group g goes to thread g mod T."""
+        lines: list[queue.Queue[Chunk | None]] = [queue.Queue(self.flow.group + 1) for _ in range(self.workers)]
+        threads = [threading.Thread(target=self._work, args=(i, line), daemon=True) for i, line in enumerate(lines)]
         for thread in threads:
-            thread.join()
-    if failures:
-        raise failures[0]
-    return statistics
+            thread.start()
+        try:
+            for number, chunk in enumerate(chunks):
+                if self.failures:
+                    break
+                lines[number // self.flow.group % self.workers].put(chunk)
+        except BaseException as error:  # the threads must not wait for turns that never come
+            self._fail(-1, error)
+            raise
+        finally:
+            for line in lines:
+                line.put(None)
+            for thread in threads:
+                thread.join()
+        if self.failures:
+            raise min(self.failures, key=lambda failure: failure[0])[1]
+        return self.total
+
+    def _work(self, which: int, line: queue.Queue[Chunk | None]) -> None:
+        group = which
+        part, fed = self.empty.fresh(), 0
+        while (chunk := line.get()) is not None:
+            if self.failures:
+                continue  # the line is emptied so that nobody waits to add to it
+            try:
+                self.flow.feed(chunk, part)
+                fed += 1
+                if fed == self.flow.group:
+                    self._merge(group, part)
+                    group += self.workers
+                    part, fed = self.empty.fresh(), 0
+            except BaseException as error:  # told to the caller, in whose thread it belongs
+                self._fail(chunk.start, error)
+        if fed and not self.failures:
+            try:
+                self._merge(group, part)
+            except BaseException as error:
+                self._fail(group, error)
+
+    def _merge(self, group: int, part: S) -> None:
+        with self.turns:
+            self.turns.wait_for(lambda: self.turn == group or bool(self.failures))
+            if not self.failures:
+                self.total = self.total + part
+                self.turn = group + 1
+                self.turns.notify_all()
+
+    def _fail(self, place: int, error: BaseException) -> None:
+        with self.turns:
+            self.failures.append((place, error))
+            self.turns.notify_all()

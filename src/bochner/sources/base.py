@@ -48,6 +48,8 @@ class Source(ABC):
     schema: Schema
     #: the number of rows, where it is known without reading them
     n_rows: int | None = None
+    #: whether chunks are sparse matrices
+    sparse: bool = False
     #: names of the target columns; () when rows have none
     target: tuple[str, ...] = ()
 

@@ -30,7 +30,7 @@ class MemorySource(Source):
         n, d = self._X.shape
         if n == 0:
             raise DataError("the source has no rows")
-        self.n_rows = n
+        self.n_rows, self.sparse = n, is_sparse(self._X)
         self.schema = Schema(plain=d) if rows.names is None else Schema(tuple(Column(name) for name in rows.names))
         self._y = _aligned(y, n, "target")
         self._weight = None if weight is None else weights_of(_aligned(weight, n, "weight"), 0)

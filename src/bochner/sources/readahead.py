@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _END: Any = object()
 
 
-def read_ahead(items: Iterator[T], depth: int = 2) -> Iterator[T]:
+def read_ahead(items: Iterator[T], depth: int = 2) -> Generator[T]:
     """The same items in the same order, with up to ``depth`` of them made before they are asked for.
 
     >>> list(read_ahead(iter("abc")))
