@@ -32,14 +32,21 @@ class Chunk:
     y: NDArray[Any] | None = None
     weight: Float64 | None = None
     group: NDArray[Any] | None = None
+    #: the numbers of rows that are not consecutive: those of a sample
+    picked: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of every row in the source."""
+        return self.start + np.arange(len(self)) if self.picked is None else self.picked
+
     def take(self, rows: Any) -> Chunk:
         """Some of the rows (``start`` stays that of the chunk)."""
-        picked = (None if a is None else a[rows] for a in (self.y, self.weight, self.group))
-        return Chunk(self.X[rows], self.start, *picked)
+        kept = (None if a is None else a[rows] for a in (self.y, self.weight, self.group))
+        return Chunk(self.X[rows], self.start, *kept, self.numbers[rows])
 
 
 class Source(ABC):
@@ -119,4 +126,4 @@ def gathered(parts: list[Chunk], source: Source) -> Chunk:
         None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
         for name in ("y", "weight", "group")
     )
-    return Chunk(joined, parts[0].start, y, weight, group)
+    return Chunk(joined, parts[0].start, y, weight, group, np.concatenate([part.numbers for part in parts]))

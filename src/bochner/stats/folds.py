@@ -29,8 +29,12 @@ class Folds:
 
     def assign(self, start: int, rows: int, group: NDArray[Any] | None = None) -> NDArray[np.int64]:
         """The fold of each of the rows from number ``start`` on."""
+        return self.of(np.arange(start, start + rows), group)
+
+    def of(self, numbers: NDArray[np.int64], group: NDArray[Any] | None = None) -> NDArray[np.int64]:
+        """The fold of each of the rows with these numbers, or of these groups."""
         if group is None:
-            keys = np.arange(start, start + rows, dtype=np.uint64)
+            keys = np.asarray(numbers).astype(np.uint64)
         else:
             names, places = np.unique(group.astype(str), return_inverse=True)
             digests = [blake2b(name.encode(), digest_size=8).digest() for name in names]
