@@ -39,10 +39,10 @@ class Folds:
             names, places = np.unique(group.astype(str), return_inverse=True)
             digests = [blake2b(name.encode(), digest_size=8).digest() for name in names]
             keys = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[places]
-        return (_mixed(keys, self.seed) % np.uint64(self.count)).astype(np.int64)
+        return (mixed(keys, self.seed) % np.uint64(self.count)).astype(np.int64)
 
 
-def _mixed(keys: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def mixed(keys: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     """SplitMix64 (Steele, Lea & Flood 2014): neighbours become independent bits."""
     with np.errstate(over="ignore"):
         z = keys + np.uint64(seed % 2**64) * np.uint64(0xD1B54A32D192ED03) + np.uint64(0x9E3779B97F4A7C15)
