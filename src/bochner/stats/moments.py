@@ -7,7 +7,7 @@ features; parts merge and subtract by Chan's formula.  (Raw sums would lose the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -75,7 +75,7 @@ class Part:
             )
         if other.weight == 0.0 or (self.weight == 0.0 and sign > 0):
             whole, extra = (self, other) if other.weight == 0.0 else (other, self)
-            return _with_count(whole, self.count + sign * other.count) if extra.count else whole
+            return replace(whole, count=self.count + sign * other.count) if extra.count else whole
         total = self.weight + sign * other.weight
         step = sign * other.weight / total
         dz, dt = other.mean - self.mean, other.target_mean - self.target_mean
@@ -99,36 +99,28 @@ class Part:
 
     def leading(self, width: int, scale: float = 1.0) -> Part:
         """The moments of the first ``width`` features, times ``scale``."""
-        return Part(
-            self.count,
-            self.weight,
-            scale * self.mean[:width],
-            self.target_mean,
-            scale**2 * self.scatter[:width, :width],
-            scale * self.cross[:width],
-            self.target_scatter,
-            self.weight_square,
-            self.weight_log,
+        first = slice(width)
+        return replace(
+            self,
+            mean=scale * self.mean[first],
+            scatter=scale**2 * self.scatter[first, first],
+            cross=scale * self.cross[first],
+        )
+
+    def scaled(self, factors: Float64) -> Part:
+        """The moments of each feature times its factor."""
+        return replace(
+            self,
+            mean=factors * self.mean,
+            scatter=np.multiply.outer(factors, factors) * self.scatter,
+            cross=factors[:, None] * self.cross,
         )
 
     def transformed(self, basis: Float64) -> Part:
         """The moments of the features times ``basis``, (width, new width)."""
-        return Part(
-            self.count,
-            self.weight,
-            basis.T @ self.mean,
-            self.target_mean,
-            basis.T @ self.scatter @ basis,
-            basis.T @ self.cross,
-            self.target_scatter,
-            self.weight_square,
-            self.weight_log,
+        return replace(
+            self, mean=basis.T @ self.mean, scatter=basis.T @ self.scatter @ basis, cross=basis.T @ self.cross
         )
-
-
-def _with_count(part: Part, count: int) -> Part:
-    values = {f.name: getattr(part, f.name) for f in fields(Part)}
-    return Part(**{**values, "count": count})
 
 
 class _Sums:
@@ -186,7 +178,7 @@ class _Sums:
         """The centred moments."""
         width, outputs = len(self.sums), len(self.target_sums)
         if self.shift is None or self.weight == 0.0:
-            return _with_count(Part.empty(width, outputs), self.count)
+            return replace(Part.empty(width, outputs), count=self.count)
         mean, target_mean = self.sums / self.weight, self.target_sums / self.weight
         scatter = self.scatter - np.multiply.outer(self.sums, mean)
         return Part(
@@ -290,30 +282,47 @@ class Moments(Statistic):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The moments that ``to_arrays`` wrote; arrays of other shapes are refused."""
+        """The moments that ``to_arrays`` wrote; arrays that cannot be moments are refused."""
         try:
             width, outputs = (int(n) for n in arrays["shape"])
-            keys = sorted({int(name.split(".")[0]) for name in arrays if name != "shape"})
-            shapes = {f.name: np.shape(getattr(Part.empty(0, 0), f.name)) for f in fields(Part)}
-            parts = {}
-            for key in keys:
-                values: dict[str, Any] = {}
-                for name in shapes:
-                    array = np.asarray(arrays[f"{key}.{name}"])
-                    wanted = {
-                        "mean": (width,),
-                        "target_mean": (outputs,),
-                        "scatter": (width, width),
-                        "cross": (width, outputs),
-                        "target_scatter": (outputs,),
-                    }.get(name, ())
-                    if array.shape != wanted or not np.isfinite(array).all():
-                        raise ValueError(f"{name} of part {key} is not finite or not of shape {wanted}")
-                    values[name] = (int if name == "count" else float)(array) if wanted == () else array.astype(float)
-                parts[key] = Part(**values)
+            names = {f.name for f in fields(Part)}
+            read: dict[int, dict[str, NDArray[Any]]] = {}
+            for name in arrays:
+                if name != "shape":
+                    key, _, kind = name.partition(".")
+                    read.setdefault(int(key), {})[kind] = np.asarray(arrays[name])
+            if min(width, outputs) < 0 or any(part.keys() != names for part in read.values()):
+                raise ValueError("the shape is negative, or a part lacks an array or has one too many")
+            parts = {key: _checked(width, outputs, values) for key, values in sorted(read.items())}
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"these are not moments as written by to_arrays ({error})") from None
         return cls(width, outputs, parts)
+
+
+def _checked(width: int, outputs: int, arrays: Mapping[str, NDArray[Any]]) -> Part:
+    """A part of arrays that have the right shapes, and are what sums of squares can be."""
+    shapes = {
+        "mean": (width,),
+        "target_mean": (outputs,),
+        "scatter": (width, width),
+        "cross": (width, outputs),
+        "target_scatter": (outputs,),
+    }
+    values: dict[str, Any] = {}
+    for name, array in arrays.items():
+        wanted = shapes.get(name, ())
+        if array.shape != wanted or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise ValueError(f"{name} does not hold finite numbers of shape {wanted}")
+        values[name] = array.astype(np.float64) if wanted else float(array)
+    part = Part(**{**values, "count": int(values["count"])})
+    slack = 1e-9 * float(np.diag(part.scatter).max(initial=0.0))
+    if part.count != values["count"] or min(part.count, part.weight, part.weight_square) < 0:
+        raise ValueError("a number of rows is not whole or is negative, or a sum of weights is negative")
+    if np.abs(part.scatter - part.scatter.T).max(initial=0.0) > slack:
+        raise ValueError("a scatter is not symmetric")
+    if min(np.diag(part.scatter).min(initial=0.0), part.target_scatter.min(initial=0.0)) < -slack:
+        raise ValueError("a sum of squares is negative")
+    return part
 
 
 def merged(parts: Iterable[Part], width: int, outputs: int) -> Part:

@@ -83,8 +83,9 @@ class Classes(Targets):
             place = right.astype(np.int64)
         if not np.all(right):
             row = int(np.flatnonzero(labelled)[np.flatnonzero(~right)[0]])
+            shown = y[row : row + 1].tolist()[0]  # a NumPy scalar would be shown with its type
             raise DataError(
-                f"row {start + row} has the label {y[row]!r}, which is none of the {len(self.labels)} known classes",
+                f"row {start + row} has the label {shown!r}, which is none of the {len(self.labels)} known classes",
                 start + row,
             )
         codes[labelled] = place
@@ -141,5 +142,5 @@ def learn_targets(chunks: Iterable[NDArray[Any]], classify: bool) -> Targets:
     if found is None or not len(found):
         raise DataError("there are no labelled rows to learn from")
     if len(found) < 2:
-        raise DataError(f"there is one class only, {found[0]!r}; a classifier needs two or more")
+        raise DataError(f"there is one class only, {found.tolist()[0]!r}; a classifier needs two or more")
     return Classes(found)
