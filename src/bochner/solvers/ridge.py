@@ -1,25 +1,33 @@
 """Ridge regression from moments: paths, exact cross-validation, and what else one factorisation knows.
 
-The objective is Σ w (t − z·v − b)² + penalty ‖v‖², with a free intercept b.
+The objective is Σ w (t − z·v − b)² + penalty ‖v‖², with a free intercept b.  Whatever says something about
+noise (variance, evidence, GCV, predictive spread) takes Σw as the number of rows: weights count as repeated
+rows, and weights that are not counts should be divided by their mean first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from bochner.arrays import Float64
+from bochner.arrays import Float64, tiles
 from bochner.errors import DataError, SolverError
+from bochner.solvers.band import reduced
 from bochner.solvers.base import Outcome, Solution
-from bochner.stats import Part
+from bochner.stats.moments import UNLABELLED, Part, merged
 
-#: rounding of moments of float32 tiles, as a share of the mean diagonal of the scatter (measured: 2e-8 to 1e-7)
-FLOAT32_NOISE = 1e-7
-FLOAT64_NOISE = 1e-14
+#: rounding of an entry of the scatter, as a share of its mean diagonal: float32 tiles (measured: 1.6e-8 to 1.9e-8
+#: in the mean square at D = 512 and 2048), and float64
+FLOAT32_NOISE = 2e-8
+FLOAT64_NOISE = 2e-16
+#: numbers of a block of coefficients for many penalties and targets
+_BLOCK = 1 << 22
 
 
 def penalties_for(part: Part, count: int = 25) -> Float64:
@@ -61,21 +69,24 @@ class Prepared:
 
     @property
     def floor(self) -> float:
-        """Penalties below this are drowned by the rounding of the statistics."""
-        return self.noise * float(np.trace(self.part.scatter)) / max(1, self.part.width)
+        """Below this, rounding of the statistics moves what a direction of the features adds by a tenth or more.
+
+        A symmetric matrix of independent errors σ has norm 2σ√D (Wigner 1958); the floor is ten times that.
+        """
+        mean = float(np.trace(self.part.scatter)) / max(1, self.part.width)
+        return 20.0 * self.noise * math.sqrt(self.part.width) * mean
 
     def solve(self, penalty: float) -> Solution:
         """The coefficients at one penalty."""
         values, vectors = self._eigen
         whole = values + penalty
-        usable = whole > len(values) * np.finfo(np.float64).eps * max(float(whole.max(initial=0.0)), 1e-300)
+        usable = _usable(whole)
         outcome = Outcome.CONVERGED
         if not usable.all():
             outcome = Outcome.SINGULAR
-        elif penalty < self.floor and values.min(initial=np.inf) < self.floor:
+        elif whole.min(initial=np.inf) < self.floor:
             outcome = Outcome.BELOW_PRECISION
-        inverse = np.where(usable, 1.0 / np.where(usable, whole, 1.0), 0.0)
-        coef = vectors @ (self._rotated * inverse[:, None])
+        coef = vectors @ (self._rotated * _inverse(whole)[:, None])
         intercept = self.part.target_mean - self.part.mean @ coef
         return Solution(coef, intercept, outcome, {"penalty": float(penalty)})
 
@@ -124,9 +135,24 @@ class Prepared:
         return np.asarray(vectors * np.sqrt(_inverse(values + penalty)))
 
 
+def _usable(values: Float64) -> NDArray[np.bool_]:
+    """Which eigenvalues are more than the rounding of the largest."""
+    return np.asarray(values > len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 1e-300))
+
+
 def _inverse(values: Float64) -> Float64:
-    usable = values > len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 1e-300)
+    usable = _usable(values)
     return np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
+
+
+def narrowed(part: Part, size: int) -> tuple[Part, float]:
+    """The moments of the draw of ``size`` features, and by how much its penalties are larger.
+
+    The first columns of a prefix-stable map of D features are the narrower draw times √(size/D), so that a
+    penalty p on them as they stand is p · D/size on the narrower draw; the function that is learnt is the same.
+    """
+    factor = part.width / size
+    return part.leading(size, math.sqrt(factor)), factor
 
 
 @dataclass(frozen=True)
@@ -134,7 +160,8 @@ class Surface:
     """Held-out squared error over numbers of features and penalties, from exact K-fold cross-validation.
 
     ``errors`` is (sizes, penalties, targets): the weighted mean over all rows, each predicted by the model
-    that was fitted without its fold.  Penalties are in units of the features as they were drawn.
+    that was fitted without its fold.  Penalties are in units of the features as they were drawn, for every
+    size: see ``narrowed`` for a model of fewer features.
     """
 
     sizes: tuple[int, ...]
@@ -164,48 +191,97 @@ def cross_validated(
 ) -> Surface:
     """Exact K-fold cross-validation from the moments of the folds: train = total − fold, no further pass.
 
-    One Cholesky factor for each fold and penalty serves every number of leading features, since a leading
-    block of a factor is the factor of the leading block.
+    One band form for each fold and size serves every penalty and target.
     """
+    return surface(folds, penalties, sizes or (folds[0].width if folds else 1,))
+
+
+def surface(
+    folds: Sequence[Part],
+    penalties: Sequence[float] | Float64,
+    sizes: Sequence[int],
+    change: Callable[[Part, Part], tuple[Part, Part]] | None = None,
+) -> Surface:
+    """``cross_validated`` where ``change`` makes other features of each pair of training and held-out moments."""
+    values = require_penalties(penalties)
+    widths = tuple(sorted(set(sizes)))
+    squared, baseline, weights = [], [], []
+    for train, held in splits(folds):
+        if widths[0] < 1 or widths[-1] > train.width:
+            raise SolverError(f"numbers of features lie between 1 and {train.width}, got {widths}")
+        baseline.append(held.target_scatter + held.weight * (held.target_mean - train.target_mean) ** 2)
+        weights.append(held.weight)
+        if change is not None:
+            train, held = change(train, held)
+        squared.append([path_errors(train.leading(width), held.leading(width), values) for width in widths])
+    share = np.array(weights)
+    errors = np.asarray(squared)
+    by_fold = errors.sum(axis=3) / share[:, None, None]
+    total = share.sum()
+    return Surface(widths, values, errors.sum(axis=0) / total, by_fold, np.sum(baseline, axis=0) / total)
+
+
+def splits(folds: Sequence[Part]) -> Iterator[tuple[Part, Part]]:
+    """Training and held-out moments, for each fold that has rows."""
     folds = [part for part in folds if part.weight > 0.0]
     if len(folds) < 2:
         raise DataError("cross-validation needs rows in at least 2 folds; use fewer folds or more rows")
-    values = require_penalties(penalties)
-    total = folds[0]
-    for part in folds[1:]:
-        total = total + part
-    D, k = total.cross.shape
-    widths = tuple(sorted(set(sizes or (D,))))
-    if widths[0] < 1 or widths[-1] > D:
-        raise SolverError(f"numbers of features lie between 1 and {D}, got {widths}")
-    squared = np.zeros((len(folds), len(widths), len(values), k))
-    baseline = np.zeros(k)
-    for f, held in enumerate(folds):
-        train = total - held
-        baseline += held.target_scatter + held.weight * (held.target_mean - train.target_mean) ** 2
-        diagonal = np.diag(train.scatter).copy()
-        scale = float(diagonal.mean())
-        for p, penalty in enumerate(values):
+    total = merged(folds, folds[0].width, len(folds[0].target_mean))
+    for held in folds:
+        yield total - held, held
+
+
+def path_errors(train: Part, held: Part, penalties: Float64) -> Float64:
+    """(penalties, targets): Σ w (t − f)² on held-out moments; infinite where the penalty is too small to solve."""
+    width, k = train.cross.shape
+    banded = reduced(train.scatter)
+    rotated = banded.rotated(train.cross)
+    least = 1e-15 * float(np.trace(train.scatter)) / width
+    errors = np.full((len(penalties), k), np.inf)
+    for block in tiles(len(penalties), _BLOCK // max(1, width * k)):
+        solved, where = [], []
+        for p in range(block.start, block.stop):
             try:
-                np.fill_diagonal(train.scatter, diagonal + max(penalty, 1e-15 * scale))
-                L = cholesky(train.scatter, lower=True, check_finite=False)
+                solved.append(banded.solve(rotated, max(float(penalties[p]), least)))
+                where.append(p)
             except LinAlgError:
-                squared[f, :, p] = np.inf
                 continue
-            forward = solve_triangular(L, train.cross, lower=True, check_finite=False)
-            for s, width in enumerate(widths):
-                coef = solve_triangular(L[:width, :width], forward[:width], lower=True, trans="T", check_finite=False)
-                squared[f, s, p] = held_out(held, train, coef)
-        np.fill_diagonal(train.scatter, diagonal)
-    weights = np.array([part.weight for part in folds])
-    errors = squared.sum(axis=0) / weights.sum()
-    by_fold = squared.sum(axis=3) / weights[:, None, None]
-    return Surface(widths, values, errors, by_fold, baseline / weights.sum())
+        if where:
+            errors[where] = held_out(held, train, banded.back(np.hstack(solved))).reshape(-1, k)
+    return errors
 
 
 def held_out(held: Part, train: Part, coef: Float64) -> Float64:
-    """Σ w (t − f)² over the rows of one part, for each target, of coefficients learnt on another."""
-    width = len(coef)
-    offset = held.target_mean - train.target_mean - (held.mean - train.mean)[:width] @ coef
-    inside = np.einsum("ij,ij->j", held.scatter[:width, :width] @ coef - 2.0 * held.cross[:width], coef)
-    return np.asarray(np.maximum(held.target_scatter + inside + held.weight * offset**2, 0.0))
+    """Σ w (t − f)² over the rows of one part, of coefficients learnt on another.
+
+    ``coef`` has one column for each target, or several sets of such columns side by side.
+    """
+    width, columns = coef.shape
+    k = len(held.target_mean)
+    sets = columns // k
+    offset = np.tile(held.target_mean - train.target_mean, sets) - (held.mean - train.mean)[:width] @ coef
+    inside = np.einsum("ij,ij->j", held.scatter[:width, :width] @ coef, coef)
+    both = np.einsum("ik,isk->sk", held.cross[:width], coef.reshape(width, sets, k)).ravel()
+    error = np.tile(held.target_scatter, sets) + inside - 2.0 * both + held.weight * offset**2
+    return np.asarray(np.maximum(error, 0.0))
+
+
+def without_each(parts: Mapping[int, Part], penalty: float, size: int | None = None) -> dict[int, Solution]:
+    """For each fold the solution of the other folds, to score rows by a model that has not seen them."""
+    keys = [key for key, part in parts.items() if key != UNLABELLED and part.weight > 0.0]
+    found = {}
+    for key, (train, _) in zip(keys, splits([parts[key] for key in keys]), strict=True):
+        part = train if size is None else train.leading(size)
+        found[key] = solved(part, penalty)
+    return found
+
+
+def solved(part: Part, penalty: float) -> Solution:
+    """The coefficients at one penalty > 0 by one Cholesky factor; ``Prepared`` where that fails."""
+    shifted = np.array(part.scatter, order="F")
+    shifted[np.diag_indices(part.width)] += penalty
+    try:
+        coef = cho_solve(cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), part.cross)
+    except LinAlgError:
+        return Prepared(part).solve(penalty)
+    return Solution(coef, part.target_mean - part.mean @ coef, info={"penalty": float(penalty)})
