@@ -60,6 +60,11 @@ def rows(kernel, d, n=12, seed=0):
         kernel.diag(X)
     except DomainError:
         X = np.abs(X)
+    return read_only(X)
+
+
+def read_only(X):
+    """The same array, which nobody may write to."""
     X.flags.writeable = False
     return X
 

@@ -22,7 +22,7 @@ def rows(d=4, n=10, scale=1.0, seed=0):
 
 
 @each_kernel
-@pytest.mark.parametrize("points", ["iid", "sobol", "latin"])
+@pytest.mark.parametrize("points", ["iid", "sobol", "latin", "mirrored"])
 @pytest.mark.parametrize("sampling", ["plain", "tilted"])
 def test_every_way_of_sampling_has_the_right_mean(kernel, sampling, points):
     X = rows()
@@ -114,6 +114,30 @@ def test_tilting_lowers_the_error_where_the_data_are(kernel):
     assert errors[1] < 0.7 * errors[0]
 
 
+@pytest.mark.parametrize(("d", "n_features"), [(32, 64), (128, 256)])
+def test_mirrored_points_win_for_many_small_entries(d, n_features):
+    """Where −log k is about 4; for wider kernels the two are alike, and a sample decides."""
+    rng = np.random.default_rng(0)
+    X, fit = rng.dirichlet(np.ones(d), 24), Rows(rng.dirichlet(np.ones(d), 100))
+    kernel = ReciprocalSemigroup(0.48)
+    errors = [
+        laws.rms(
+            features.RandomLaplace(kernel, n_features, "tilted", points, components=16).prepared(d, Seed(0), fit),
+            d,
+            X,
+            kernel.gram(X),
+            20,
+        )
+        for points in ("sobol", "mirrored")
+    ]
+    assert errors[1] < 0.75 * errors[0]
+
+
+def test_an_odd_number_of_mirrored_points():
+    recipe = features.RandomLaplace(KERNELS[1], 33, "tilted", "mirrored").prepared(4, Seed(0), Rows(rows(seed=1)))
+    laws.prefix(recipe, 4, rows(), sizes=(33, 70))
+
+
 def test_reference_rows_can_be_given():
     kernel, X = ReciprocalSemigroup(3.0), rows()
     given = features.RandomLaplace(kernel, 64, "tilted", reference=rows(n=5, seed=1))
@@ -155,7 +179,7 @@ def test_options_are_checked():
     kernel = KERNELS[0]
     for options, message in [
         ({"sampling": "best"}, "sampling must be one of plain, tilted"),
-        ({"points": "halton"}, "points must be one of iid, sobol, latin"),
+        ({"points": "halton"}, "points must be one of iid, sobol, latin, mirrored"),
         ({"plain_share": 0.0}, "plain_share"),
         ({"plain_share": 1.1}, "plain_share"),
         ({"plain_share": np.nan}, "plain_share"),

@@ -9,7 +9,8 @@ from scipy import special
 from bochner import features
 from bochner.arrays import frozen
 from bochner.features import frequencies, gaussian, maclaurin, optimal, products
-from bochner.kernels import Exponential, Gaussian, Laplacian, Matern, Polynomial, compose
+from bochner.features.points import POINTS, directions
+from bochner.kernels import Exponential, Gaussian, Laplacian, Matern, Polynomial, SkewedChi2, compose
 from bochner.kernels.spectrum import Independent, Radial
 from bochner.seeds import Seed
 
@@ -227,6 +228,23 @@ def test_orthogonal_frequencies_that_scale_rows():
         mean(recipe, d, seeds=1000)
         with rejects:
             mean(broken(recipe, change), d, seeds=1000)
+
+
+@pytest.mark.parametrize("how", ["constant length", "no distribution function"])
+def test_orthogonal_points_that_are_not_uniform(monkeypatch, how):
+    """Norms √d in place of the chi law bound the coordinates; a copula needs the right distribution function."""
+
+    def wrong(seed, count, dims):
+        normals = directions(dims, count, seed).T * np.sqrt(dims)
+        if how == "constant length":
+            return special.ndtr(normals)
+        return 0.5 + np.arctan(POINTS["orthogonal"](seed, count, dims) - 0.5)
+
+    recipe = features.RandomFourier(SkewedChi2(0.3), 64, frequencies="orthogonal")
+    mean(recipe, 3)
+    monkeypatch.setattr(frequencies, "POINTS", {**POINTS, "orthogonal": wrong})
+    with rejects:
+        mean(recipe, 3, seeds=400)
 
 
 def test_hadamard_frequencies_of_constant_length():

@@ -1,16 +1,17 @@
-"""Scrambled Sobol' points, Latin hypercubes, stratified extremes and independent uniforms."""
+"""Scrambled Sobol' points, Latin hypercubes, stratified extremes, orthogonal normals and independent uniforms."""
 
 import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from bochner.errors import MapError
 from bochner.features.points import POINTS
 from bochner.seeds import Seed
 
 sobol, latin, extremes = POINTS["sobol"], POINTS["latin"], POINTS["extremes"]
+orthogonal, mirrored = POINTS["orthogonal"], POINTS["mirrored"]
 each_kind = pytest.mark.parametrize("kind", list(POINTS))
 
 
@@ -59,11 +60,11 @@ def test_the_first_two_dimensions_are_a_net():
         assert len(np.unique(cells[:, 0] * (1 << (k - a)) + cells[:, 1])) == 1 << k
 
 
-@pytest.mark.parametrize("kind", ["sobol", "iid", "extremes"])
+@pytest.mark.parametrize("kind", [kind for kind in POINTS if kind != "latin"])
 def test_fewer_points_are_the_first_of_more(kind):
     many = POINTS[kind](Seed(2), 700, 6)
     for count in (1, 3, 64, 255, 300, 511):
-        assert np.array_equal(POINTS[kind](Seed(2), count, 6), many[:count])
+        np.testing.assert_allclose(POINTS[kind](Seed(2), count, 6), many[:count], rtol=0.0, atol=1e-13)
 
 
 @pytest.mark.parametrize(("kind", "gain"), [("sobol", 0.05), ("latin", 0.1)])
@@ -93,6 +94,34 @@ def test_the_farthest_coordinate_is_stratified():
     largest = np.abs(2.0 * extremes(Seed(1), count, dims) - 1.0).max(axis=1)
     cells = np.sort(np.floor(largest**dims * count).astype(int))
     assert np.array_equal(cells, np.arange(count))
+
+
+def test_orthogonal_points_are_orthogonal_normals_of_free_length():
+    dims = 5
+    normals = special.ndtri(orthogonal(Seed(3), 600 * dims, dims)).reshape(600, dims, dims)
+    norms = np.linalg.norm(normals, axis=2)
+    cosines = normals @ normals.swapaxes(1, 2) / (norms[:, :, None] * norms[:, None, :])
+    np.testing.assert_allclose(cosines, np.broadcast_to(np.eye(dims), cosines.shape), atol=1e-9)
+    assert stats.kstest(norms.ravel(), stats.chi(dims).cdf).statistic < 0.01
+
+
+def test_mirrored_points_come_in_pairs():
+    points = mirrored(Seed(1), 40, 7)
+    np.testing.assert_allclose(points[0::2] + points[1::2], 1.0, rtol=0.0, atol=1e-15)
+    assert np.array_equal(points[0::2], orthogonal(Seed(1), 20, 7))
+
+
+def test_second_moments_of_orthogonal_points_hardly_vary():
+    """Σ (aᵀ(u − ½))² over whole blocks, and for the mirrored ones linear functions too."""
+    dims, count, a = 32, 64, np.random.default_rng(0).normal(size=32)
+
+    def spread(kind, power):
+        return np.std([np.mean(((POINTS[kind](Seed(s), count, dims) - 0.5) @ a) ** power) for s in range(200)])
+
+    for kind in ("orthogonal", "mirrored"):
+        assert spread(kind, 2) < 0.5 * spread("iid", 2)
+    assert spread("mirrored", 1) < 1e-12 * spread("iid", 1)
+    assert spread("mirrored", 3) < 1e-12 * spread("iid", 3)
 
 
 def test_scrambles_differ_between_dimensions():

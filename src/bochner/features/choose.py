@@ -38,12 +38,12 @@ from bochner.kernels import (
     Sum,
 )
 from bochner.kernels.base import Kernel
+from bochner.kernels.laplace import ExponentialLaw
 from bochner.kernels.spectrum import Spectrum
 from bochner.seeds import Seed
 
-_SOBOL = 16  # columns up to which Sobol' points beat orthogonal frequencies of a radial law …
+_SOBOL = 16  # coordinates up to which Sobol' points beat orthogonal frequencies …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
-_SOBOL_MOST = 1024  # coordinates up to which Sobol' points are tried against a Latin hypercube
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
 
@@ -64,8 +64,8 @@ def choose(
     number of features whose measured relative error is below ``tol``.
 
     >>> from bochner import kernels
-    >>> choose(kernels.SkewedChi2(0.5), 256, d=5)
-    RandomFourier(SkewedChi2(skew=0.5), 256, frequencies='sobol')
+    >>> choose(kernels.SkewedChi2(0.5), 256, d=100)
+    RandomFourier(SkewedChi2(skew=0.5), 256, frequencies='orthogonal')
     """
     rows = None if sample is None else as_rows(sample)
     if rows is not None:
@@ -115,7 +115,7 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     if spectrum is not None:
         return _fourier(kernel, spectrum, D, d)
     if facts.laplace() is not None:
-        return _laplace(kernel, D)
+        return _laplace(kernel, D, d)
     if isinstance(kernel, Product):
         return _product(kernel, D, d)
     if isinstance(kernel, Compose):
@@ -134,32 +134,20 @@ def _facts(kernel: Kernel, d: int) -> Kernel:
 def _fourier(kernel: Kernel, spectrum: Spectrum, D: int, d: int) -> FeatureMap:
     if D < 2:
         return RandomFourier(kernel, D, form="phase", why="one feature cannot hold a pair")
-    if spectrum.radius_dims == 0:
-        dims = spectrum.dims(d)
-        laws = ["extremes"] if spectrum.heavy else ["latin"] if dims > _SOBOL_TRIED else []
-        if dims <= (_SOBOL_TRIED if spectrum.heavy else _SOBOL_MOST):
-            laws.append("sobol")
-        names = {
-            "sobol": "scrambled Sobol' points",
-            "latin": "a Latin hypercube",
-            "extremes": "points with stratified extremes",
-        }
-        pairs = [
-            RandomFourier(
-                kernel, D, frequencies=law, why=f"{names[law]} through the quantiles of the spectrum, in pairs"
-            )
-            for law in laws
-        ]
-        return _best(kernel, D, pairs)
-    width = spectrum.width(d)
-    law = "hadamard" if width >= _HADAMARD else "orthogonal"
-    orthogonal = RandomFourier(
-        kernel, D, frequencies=law, why=f"{law} frequencies with the norms of their law, in pairs"
-    )
-    candidates: list[FeatureMap] = [orthogonal]
-    if width <= _SOBOL_TRIED:
+    radial = spectrum.radius_dims > 0
+    dims = spectrum.width(d) if radial else spectrum.dims(d)
+    if not radial and spectrum.heavy:
+        law, found = "extremes", "points with stratified extremes through the quantiles of the spectrum"
+    elif not radial:
+        law, found = "orthogonal", "orthogonal normals taken to the quantiles of the spectrum"
+    else:
+        law = "hadamard" if dims >= _HADAMARD else "orthogonal"
+        found = f"{law} frequencies with the norms of their law"
+    candidates: list[FeatureMap] = [RandomFourier(kernel, D, frequencies=law, why=f"{found}, in pairs")]
+    if dims <= _SOBOL_TRIED:
         why = "scrambled Sobol' points through the quantiles of the spectrum, in pairs"
-        candidates.insert(0 if width <= _SOBOL else 1, RandomFourier(kernel, D, frequencies="sobol", why=why))
+        sobol = RandomFourier(kernel, D, frequencies="sobol", why=why)
+        candidates.insert(0 if dims <= _SOBOL and law != "extremes" else 1, sobol)
     if isinstance(kernel, Gaussian) and D >= 4:
         candidates.append(TaylorGaussian(kernel, D, why="wide for these data: exact low degrees of its Taylor series"))
     return _best(kernel, D, candidates)
@@ -176,15 +164,22 @@ def _exponential(kernel: Kernel, D: int, d: int) -> FeatureMap:
     return _best(kernel, D, [taylor, centred, *fourier])
 
 
-def _laplace(kernel: Kernel, D: int) -> FeatureMap:
-    why = "importance sampling tilted towards the data, 10 % plain"
+def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    ways = [("sobol", 256, "Sobol' points"), ("sobol", 16, "Sobol' points")]
+    if isinstance(_facts(kernel, d).laplace(), ExponentialLaw) and D >= 2 * d:  # whole blocks of pairs only
+        ways.append(("mirrored", 16, "mirrored orthogonal normals"))
     tilted = [
         RandomLaplace(
-            kernel, D, sampling="tilted", points="sobol", components=m, why=f"{why}, {m} components, Sobol' points"
+            kernel,
+            D,
+            sampling="tilted",
+            points=points,
+            components=m,
+            why=f"importance sampling tilted towards the data, 10 % plain, {m} components, {name}",
         )
-        for m in (256, 16)
+        for points, m, name in ways
     ]
-    plain = RandomLaplace(kernel, D, points="sobol", why="Sobol' points through the Laplace measure ")
+    plain = RandomLaplace(kernel, D, points="sobol", why="Sobol' points through the Laplace measure")
     return _best(kernel, D, [*tilted, plain])
 
 

@@ -12,7 +12,6 @@ from bochner.arrays import Float64, Rows, dense
 from bochner.errors import MapError
 from bochner.features.algebra import Concatenate
 from bochner.features.base import Drawn, FeatureMap, register
-from bochner.features.fourier import RandomFourier
 from bochner.kernels import Scale
 from bochner.seeds import Seed
 
@@ -45,8 +44,8 @@ def trial_error(recipe: FeatureMap, rows: Float64, exact: Float64, d: int, trial
 
 def label(recipe: FeatureMap) -> str:
     """The name of a map, with the option that tells it from others."""
-    extra = f"({recipe.frequencies})" if isinstance(recipe, RandomFourier) else ""
-    return type(recipe).__name__ + extra
+    option = getattr(recipe, "frequencies", "") or getattr(recipe, "points", "")
+    return type(recipe).__name__ + (f"({option})" if option else "")
 
 
 @register

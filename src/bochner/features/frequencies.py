@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, dense, frozen, tiles
+from bochner.arrays import Float, Float64, Matrix, dense, frozen
 from bochner.errors import MapError
-from bochner.features.points import BLOCK, POINTS, sobol
+from bochner.features.points import BLOCK, POINTS, directions, sobol
 from bochner.hot.reference import hadamard, power_of_two
 from bochner.kernels.spectrum import Spectrum
 from bochner.seeds import Seed
@@ -86,36 +86,25 @@ def draw_norms(spectrum: Spectrum, count: int, degrees: int, seed: Seed) -> Floa
     """
     if spectrum.radius_dims == 0:
         raise MapError(
-            "orthogonal and hadamard frequencies need a radial spectrum (Gaussian, Matérn, Cauchy …); "
-            "use 'sobol' or 'iid'"
+            "hadamard frequencies need a radial spectrum (Gaussian, Matérn, Cauchy …); use 'orthogonal' or 'sobol'"
         )
     return spectrum.radii(sobol(seed.child("norms"), count, spectrum.radius_dims), degrees)
 
 
 def draw_frequencies(spectrum: Spectrum, d: int, count: int, law: str, seed: Seed) -> Frequencies:
-    """``count`` frequencies by one of the laws; all but "latin" are prefix-stable."""
+    """``count`` frequencies by one of the laws; all but "latin" are prefix-stable.
+
+    Orthogonal directions take the norms of a radial law; independent coordinates are the quantiles of
+    orthogonal normals (a Gaussian copula).
+    """
     width = spectrum.width(d)
     if law == "hadamard":
         return Structured(spectrum, width, count, seed)
-    if law == "orthogonal":
+    if law == "orthogonal" and spectrum.radius_dims > 0:
         return Dense(
-            spectrum, spectrum.columns(d) * _directions(width, count, seed) * draw_norms(spectrum, count, width, seed)
+            spectrum, spectrum.columns(d) * directions(width, count, seed) * draw_norms(spectrum, count, width, seed)
         )
     return Dense(spectrum, spectrum.quantile(POINTS[law](seed, count, spectrum.dims(d)), d))
-
-
-def _directions(width: int, count: int, seed: Seed) -> Float64:
-    """Blocks of orthonormal columns, uniform over rotations (Yu et al. 2016)."""
-    together = width * max(1, BLOCK // width)  # small blocks share a stream and a call
-    rows = []
-    for j, columns in enumerate(tiles(count, together)):
-        size = columns.stop - columns.start
-        # Householder QR works column by column, so a narrower block is the start of a wider one.
-        gaussian = seed.stream("directions", j).normal(-(-size // width), min(size, width), width)
-        q, r = np.linalg.qr(gaussian.swapaxes(1, 2))
-        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
-        rows.append(q.swapaxes(1, 2).reshape(-1, width)[:size])
-    return np.concatenate(rows).T
 
 
 def draw_offsets(count: int, seed: Seed) -> Float64:

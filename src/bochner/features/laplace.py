@@ -14,14 +14,14 @@ from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, dense, frozen,
 from bochner.errors import DataError, MapError
 from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
 from bochner.features.landmarks import centres
-from bochner.features.points import BLOCK, POINTS
+from bochner.features.points import BLOCK, POINTS, sobol
 from bochner.kernels import ExponentialSemigroup, ReciprocalSemigroup
 from bochner.kernels.laplace import Measure
 from bochner.seeds import Seed
 
 ADVICE = "Laplace features need a semigroup kernel; features.choose picks a map for any kernel"
 _FEW = 64
-_LAWS = ("iid", "sobol", "latin")
+_LAWS = ("iid", "sobol", "latin", "mirrored")
 #: for infinite frequencies, which would make 0 · ∞ at zero entries; e^{−wx} is 0 all the same elsewhere
 _HUGE = 1e200
 
@@ -35,7 +35,8 @@ class RandomLaplace(FeatureMap):
     so, and the others from the densities p(w) e^{−2xᵢᵀw}/φ(2xᵢ) of reference rows xᵢ, weighted by the
     likelihood ratio, which is at most 1/plain_share: unbiased for every x, of finite variance.
     There are at most ``components`` reference rows: with Sobol' points few centres can do better.
-    ``shift`` is the δ of Lemma 7, added to every entry.  ``points``: "iid", "sobol" or "latin".
+    ``shift`` is the δ of Lemma 7, added to every entry.  ``points``: "iid", "sobol", "latin" or
+    "mirrored" (u and 1 − u for the quantiles of orthogonal normals: for many columns of small entries).
     """
 
     sampling: str = "plain"
@@ -156,13 +157,17 @@ def _tilted(recipe: RandomLaplace, measure: Measure, d: int, seed: Seed) -> tupl
     share, s = recipe.plain_share, recipe.n_features
     law = np.exp(log_phi - log_phi.max())
     steps = np.cumsum(law)
-    uniforms = POINTS[recipe.points](seed, s, 1 + d * measure.tilt_dims)
     # The first uniform tells the plain law from the tilted ones, and which of those.
-    first = uniforms[:, 0]
+    if recipe.points == "mirrored":  # two of a pair belong together
+        first = sobol(seed, -(-s // 2), 1)[:, 0].repeat(2)[:s]
+        uniforms = POINTS["mirrored"](seed, s, d * measure.tilt_dims)
+    else:
+        first, uniforms = np.split(POINTS[recipe.points](seed, s, 1 + d * measure.tilt_dims), [1], axis=1)
+        first = first[:, 0]
     plain = first < share
     inside = (first - share) / (1.0 - share) if share < 1.0 else np.zeros(s)
     component = np.searchsorted(steps, inside * steps[-1], side="right").clip(max=len(law) - 1)
-    coordinates = [uniforms[:, 1 + i * d : 1 + (i + 1) * d] for i in range(measure.tilt_dims)]
+    coordinates = [uniforms[:, i * d : (i + 1) * d] for i in range(measure.tilt_dims)]
     w = np.where(plain[:, None], measure.quantile(coordinates[0]), measure.tilted(theta[component], *coordinates))
     w = np.minimum(w, _HUGE)
     if share == 1.0:

@@ -1,4 +1,4 @@
-"""Uniform points for quantiles: pseudo-random, scrambled Sobol', Latin hypercube, stratified extremes."""
+"""Uniform points for quantiles: pseudo-random, scrambled Sobol', Latin, stratified extremes, orthogonal normals."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from bochner.arrays import Float64, frozen
+from bochner.arrays import Float64, frozen, tiles
 from bochner.errors import MapError
 from bochner.seeds import Seed, Stream
 
@@ -16,6 +17,8 @@ BLOCK = 256
 _BITS = 30
 #: coordinates farthest from ½ that ``extremes`` stratifies
 _FARTHEST = 8
+#: uniforms keep away from 0 and 1, where quantiles are infinite
+_LEAST = 2.0**-53
 
 
 def uniform(seed: Seed, count: int, dims: int) -> Float64:
@@ -96,4 +99,41 @@ def extremes(seed: Seed, count: int, dims: int) -> Float64:
     return 0.5 * (1.0 + deviation)
 
 
-POINTS = {"iid": uniform, "sobol": sobol, "latin": latin, "extremes": extremes}
+def directions(width: int, count: int, seed: Seed) -> Float64:
+    """Blocks of orthonormal columns, uniform over rotations (Yu et al. 2016)."""
+    together = width * max(1, BLOCK // width)  # small blocks share a stream and a call
+    rows = []
+    for j, columns in enumerate(tiles(count, together)):
+        size = columns.stop - columns.start
+        # Householder QR works column by column, so a narrower block is the start of a wider one.
+        gaussian = seed.stream("directions", j).normal(-(-size // width), min(size, width), width)
+        q, r = np.linalg.qr(gaussian.swapaxes(1, 2))
+        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+        rows.append(q.swapaxes(1, 2).reshape(-1, width)[:size])
+    return np.concatenate(rows).T
+
+
+def orthogonal(seed: Seed, count: int, dims: int) -> Float64:
+    """The distribution functions of normal vectors, orthogonal within blocks of ``dims`` points.
+
+    Each point is uniform, and second moments over the points are near to what they should be: for smooth
+    functions of many coordinates.  Norms are at Sobol' points through the quantiles of chi.
+    """
+    radii = np.sqrt(2.0 * special.gammaincinv(0.5 * dims, sobol(seed.child("norms"), count, 1)))
+    return np.asarray(np.clip(special.ndtr(radii * directions(dims, count, seed).T), _LEAST, 1.0 - _LEAST))
+
+
+def mirrored(seed: Seed, count: int, dims: int) -> Float64:
+    """u, 1 − u for orthogonal points u: odd functions have no error, and those of second order little."""
+    half = orthogonal(seed, -(-count // 2), dims)
+    return np.stack([half, 1.0 - half], axis=1).reshape(-1, dims)[:count]
+
+
+POINTS = {
+    "iid": uniform,
+    "sobol": sobol,
+    "latin": latin,
+    "extremes": extremes,
+    "orthogonal": orthogonal,
+    "mirrored": mirrored,
+}
