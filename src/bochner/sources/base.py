@@ -45,8 +45,8 @@ class Chunk:
 
     def take(self, rows: Any) -> Chunk:
         """Some of the rows (``start`` stays that of the chunk)."""
-        kept = (None if a is None else a[rows] for a in (self.y, self.weight, self.group))
-        return Chunk(self.X[rows], self.start, *kept, self.numbers[rows])
+        y, weight, group = (None if a is None else a[rows] for a in (self.y, self.weight, self.group))
+        return Chunk(self.X[rows], self.start, y, weight, group, self.numbers[rows])
 
 
 class Source(ABC):

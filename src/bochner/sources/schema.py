@@ -8,6 +8,7 @@ from typing import Any
 from bochner.errors import DataError
 
 Category = str | int | float | bool
+KINDS = ("number", "vector", "category")
 
 
 @dataclass(frozen=True)
@@ -15,14 +16,19 @@ class Column:
     """One column of a table: a number, a vector of ``width`` numbers, or a category.
 
     ``categories`` are the values of a category that were learnt or given: each becomes a column of 0 and 1.
-    ``fill`` stands in for a missing number; without it a missing value is refused.
+    ``fill`` stands in for a missing number (of a vector: one for each); without it a missing value is refused.
+    A category with a fill takes a missing value as a row of zeros.
     """
 
     name: str
     kind: str = "number"
     width: int = 1
     categories: tuple[Category, ...] | None = None
-    fill: float | None = None
+    fill: float | tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or self.width < 1 or (self.kind != "vector" and self.width != 1):
+            raise DataError(f"a column of kind {self.kind!r} and width {self.width} does not exist", column=self.name)
 
     @property
     def numbers(self) -> int:
@@ -52,6 +58,10 @@ class Schema:
 
     columns: tuple[Column, ...] = ()
     plain: int = 0
+    #: what stands in for a missing number of each plain column
+    fills: tuple[float, ...] | None = None
+    #: the number of the first plain column where a file names columns by number: libsvm counts from 0 or 1
+    first: int = 0
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -82,11 +92,12 @@ class Schema:
                 "kind": c.kind,
                 "width": c.width,
                 "categories": None if c.categories is None else list(c.categories),
-                "fill": c.fill,
+                "fill": list(c.fill) if isinstance(c.fill, tuple) else c.fill,
             }
             for c in self.columns
         ]
-        return {"columns": columns, "plain": self.plain}
+        fills = None if self.fills is None else list(self.fills)
+        return {"columns": columns, "plain": self.plain, "fills": fills, "first": self.first}
 
     @classmethod
     def from_json(cls, item: Any) -> Schema:
@@ -98,13 +109,22 @@ class Schema:
                     str(c["kind"]),
                     int(c["width"]),
                     None if c["categories"] is None else tuple(c["categories"]),
-                    None if c["fill"] is None else float(c["fill"]),
+                    _fill(c["fill"]),
                 )
                 for c in item["columns"]
             )
-            return cls(columns, int(item["plain"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"a schema has the keys columns and plain ({error!r})") from None
+            fills = item["fills"]
+            return cls(
+                columns, int(item["plain"]), None if fills is None else tuple(map(float, fills)), int(item["first"])
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"a schema has the keys columns, plain, fills and first ({error!r})") from None
+
+
+def _fill(item: Any) -> float | tuple[float, ...] | None:
+    if isinstance(item, list):
+        return tuple(map(float, item))
+    return None if item is None else float(item)
 
 
 @dataclass(frozen=True)
