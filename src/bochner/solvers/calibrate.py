@@ -43,13 +43,16 @@ class Calibration:
 
     def probabilities(self, outputs: Float) -> Float64:
         """One for each class, (rows, classes), from scores of the same shape."""
+        return np.asarray(softmax(self.scores(outputs), axis=1))
+
+    def scores(self, outputs: Float) -> Float64:
+        """Log-odds up to a constant of each row: the largest is of the most probable class."""
         self._require(outputs)
-        return np.asarray(softmax(self.slope * np.asarray(outputs, dtype=np.float64) + self.bias, axis=1))
+        return np.asarray(self.slope * np.asarray(outputs, dtype=np.float64) + self.bias)
 
     def log_loss(self, outputs: Float, codes: NDArray[np.int64], weight: Float64 | None = None) -> float:
         """The weighted mean of −log p(class | x)."""
-        self._require(outputs)
-        scores = self.slope * np.asarray(outputs, dtype=np.float64) + self.bias
+        scores = self.scores(outputs)
         return float(np.average(logsumexp(scores, axis=1) - scores[np.arange(len(codes)), codes], weights=weight))
 
     def _require(self, outputs: Float) -> None:
