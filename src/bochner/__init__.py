@@ -8,9 +8,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": "bochner.kernels",
     "features": "bochner.features",
+    "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelRegressor": "bochner.estimators",
 }
-__all__ = ["KernelFeatures", "__version__", "features", "kernels"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
 
 
 def __getattr__(name: str) -> Any:

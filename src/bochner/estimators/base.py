@@ -12,14 +12,18 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bochner import features, kernels
 from bochner.arrays import Rows
+from bochner.errors import DataError
+from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
-from bochner.run import Flow, Local
-from bochner.sources import MemorySource, Scaling, Source
+from bochner.run import Flow, Local, Meter
+from bochner.sources import Chunk, MemorySource, Scaling, Source
 from bochner.stats import Folds, Sweep, Targets
 
-#: rows that data-dependent parts of a map are fitted on
+#: rows that data-dependent parts of a map are fitted on, and kernels compared on
 SAMPLE = 10_000
+#: features that n_features="auto" gives at most
+MOST_FEATURES = 2048
 
 
 def seed_of(random_state: Any) -> int:
@@ -34,6 +38,16 @@ def kernel_of(kernel: Any) -> Kernel:
     return kernel if isinstance(kernel, Kernel) else kernels.parse(kernel)
 
 
+def default_width(rows: int | None) -> int:
+    """n_features="auto": the power of two next to the number of rows, from 64 to 2048.
+
+    More features than rows cannot help: the span of the rows has no more dimensions.
+    """
+    if rows is None:
+        return MOST_FEATURES
+    return int(np.clip(1 << max(rows - 1, 1).bit_length(), 64, MOST_FEATURES))
+
+
 class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     """Parameters ``kernel``, ``n_features``, ``map``, ``scaling``, ``precision``, ``random_state``, ``n_jobs``.
 
@@ -42,52 +56,93 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
 
     kernel: Any
     n_features: Any
-    map: FeatureMap | None
-    scaling: str
+    map: FeatureMap | Drawn | None
+    tol: float | None
+    scaling: str | Scaling
+    precision: str
+    #: the precision of features
+    dtype_: str
     random_state: Any
     n_jobs: int | None
     drawn_: Drawn
     scaling_: Scaling
+    search_: Search | None
 
-    def _source(self, X: Any, y: Any = None, sample_weight: Any = None, *, reset: bool) -> Source:
+    def _source(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, *, reset: bool) -> Source:
         """X itself where it is a source; else a source of the checked rows of an array or table."""
         if isinstance(X, Source):
+            if y is not None or sample_weight is not None or groups is not None:
+                raise DataError("a source brings its own target, weights and groups; name them in scan(…)")
+            source = X.settle()
             if reset:
-                self.n_features_in_ = X.d
-                if X.schema.names is not None:
-                    self.feature_names_in_ = np.asarray(X.schema.names, dtype=object)
+                self.n_features_in_ = source.d
+                if source.schema.names is not None:
+                    self.feature_names_in_ = np.asarray(source.schema.names, dtype=object)
                 elif hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
-            return X
+            elif source.d != self.n_features_in_:
+                raise DataError(f"the estimator was fitted on {self.n_features_in_} columns, the source has {source.d}")
+            return source
         values = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1 + reset
         )
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        return MemorySource(Rows(values, self._names()), y, weight)
+        return MemorySource(Rows(values, self._names()), y, weight, groups)
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
-    def _draw(self, source: Source, seed: int) -> None:
-        """Learn the scaling and draw the map: ``scaling_``, ``drawn_``, ``map_`` and ``kernel_``."""
-        self.scaling_ = Scaling.learn(self.scaling, (chunk.X for chunk in source.chunks()))
-        rows = Rows(self.scaling_.apply(source.sample(SAMPLE, seed).X), source.schema.names)
-        recipe = self.map
-        if recipe is None:
-            recipe = features.choose(kernel_of(self.kernel), self.n_features, source.d, sample=rows, seed=seed)
-        self.drawn_ = recipe.draw(source.d, seed, sample=rows)
+    def _draw(self, source: Source, seed: int, targets: Targets | None = None) -> Chunk:
+        """Settle kernel, scaling and map: ``search_``, ``scaling_``, ``drawn_``, ``map_``, ``kernel_``.
+
+        Returns the sample of rows, as they come from the source, that decided.
+        """
+        sample = source.sample(SAMPLE, seed)
+        self.search_ = None
+        recipe, scaling = self.map, self.scaling
+        if isinstance(recipe, Drawn):
+            self.scaling_ = self._learn_scaling(source, "none" if scaling == "auto" else scaling)
+            self.drawn_ = recipe
+        else:
+            width = default_width(source.n_rows) if self.n_features == "auto" and self.tol is None else self.n_features
+            if recipe is not None:
+                kernel = recipe.kernel
+            elif isinstance(self.kernel, str) and self.kernel == "auto":
+                most = width if isinstance(width, int) else MOST_FEATURES
+                self.search_ = search(sample, scaling, targets, most, seed)
+                kernel, scaling = self.search_.best.kernel, self.search_.best.scaling
+            else:
+                kernel = kernel_of(self.kernel)
+            self.scaling_ = self._learn_scaling(source, scaling_for(kernel) if scaling == "auto" else scaling)
+            rows = Rows(self.scaling_.apply(sample.X), source.schema.names)
+            if recipe is None:
+                recipe = features.choose(kernel, width, source.d, tol=self.tol, sample=rows, seed=seed)
+            self.drawn_ = recipe.draw(source.d, seed, sample=rows)
         self.map_, self.kernel_ = self.drawn_.map, self.drawn_.kernel
+        return sample
+
+    def _learn_scaling(self, source: Source, scaling: str | Scaling) -> Scaling:
+        if isinstance(scaling, Scaling):
+            return scaling
+        return Scaling.learn(scaling, (chunk.X for chunk in source.chunks()))
 
     def _flow(
-        self, source: Source, targets: Targets | None = None, folds: Folds | None = None, dtype: str = "float32"
+        self,
+        source: Source,
+        targets: Targets | None = None,
+        folds: Folds | None = None,
+        *,
+        dtype: str | None = None,
+        first: int = 0,
     ) -> Flow:
         """The rows of a source through the drawn map."""
-        return Flow(source, self.drawn_, self.scaling_, targets, folds, dtype)
+        return Flow(source, self.drawn_, self.scaling_, targets, folds, dtype or self.dtype_, first)
 
-    def _sweep(self, flow: Flow) -> Sweep:
+    def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
         """One pass over a flow, on ``n_jobs`` threads."""
-        return partial(Local(threads=self.n_jobs).sweep, flow)
+        meter = Meter(what or type(self).__name__) if progress else None
+        return partial(Local(threads=self.n_jobs, progress=meter).sweep, flow)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

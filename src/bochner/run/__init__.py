@@ -2,5 +2,6 @@
 
 from bochner.run.flow import Flow
 from bochner.run.local import Local, Progress
+from bochner.run.meter import Meter
 
-__all__ = ["Flow", "Local", "Progress"]
+__all__ = ["Flow", "Local", "Meter", "Progress"]

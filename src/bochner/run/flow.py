@@ -75,7 +75,7 @@ class Flow:
         weight = chunk.weight
         fold = np.zeros(n, dtype=np.int64)
         if self.folds is not None:
-            fold = self.folds.assign(self.first + chunk.start, n, chunk.group)
+            fold = self.folds.of(self.first + chunk.numbers, chunk.group)
         target: NDArray[Any] | None = None
         if self.targets is not None:
             if chunk.y is None:

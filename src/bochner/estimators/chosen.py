@@ -1,0 +1,74 @@
+"""What a fit chose and what it found: the ``report_`` of an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+from bochner.estimators.search import Search
+from bochner.solvers import Outcome, Surface
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every choice with its reason.  ``print`` it; notebooks show it as text too."""
+
+    rows: int
+    columns: int
+    kernel: str
+    scaling: str
+    map: str
+    map_why: str
+    n_features: int
+    loss: str
+    solver: str
+    solver_why: str
+    penalty: float
+    penalty_why: str
+    outcome: Outcome = Outcome.CONVERGED
+    unlabelled: int = 0
+    classes: int | None = None
+    folds: int | None = None
+    #: held-out squared error over numbers of features and penalties
+    surface: Surface | None = None
+    search: Search | None = None
+    #: what else a solver found
+    notes: tuple[str, ...] = ()
+    #: of each stage
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float | None:
+        """Held-out squared error at the choice, as a share of the variance of the targets (1 − R²)."""
+        return None if self.surface is None else share(self.surface, self.surface.sizes[-1])
+
+    def __str__(self) -> str:
+        what = "rows" if self.classes is None else f"rows of {self.classes} classes"
+        unlabelled = f" and {self.unlabelled:,} unlabelled ones" if self.unlabelled else ""
+        lines = [
+            f"data      {self.rows:,} {what}{unlabelled}, {self.columns:,} columns, scaling {self.scaling}",
+            f"kernel    {self.kernel}",
+            f"map       {self.map}: {self.n_features:,} features; {self.map_why}",
+            f"solver    {self.solver}, {self.loss} loss; {self.solver_why}",
+            f"penalty   {self.penalty:.4g}; {self.penalty_why}",
+        ]
+        if self.surface is not None:
+            found = ", ".join(f"{share(self.surface, size):.4f} with {size:,}" for size in self.surface.sizes)
+            lines.append(f"error     held out, as a share of the variance, by number of features: {found}")
+        if self.outcome is not Outcome.CONVERGED:
+            lines.append(f"outcome   {self.outcome.value}: {self.outcome.advice}")
+        lines += [f"note      {note}" for note in self.notes]
+        if self.search is not None:
+            lines.append("kernels   tried on a sample, held-out error as a share of the variance:")
+            lines += [f"          {candidate}" for candidate in self.search.tried]
+        if self.seconds:
+            lines.append("seconds   " + ", ".join(f"{stage} {s:.2f}" for stage, s in self.seconds.items()))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def share(surface: Surface, size: int) -> float:
+    """The least held-out error at a number of features, as a share of the variance of the targets."""
+    return float(surface.mean[surface.sizes.index(size)].min() / max(float(surface.baseline.sum()), 1e-300))

@@ -1,0 +1,108 @@
+"""Kernel ridge regression at the cost of a linear model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array
+
+from bochner.arrays import Float64
+from bochner.errors import SolverError
+from bochner.estimators.supervised import KernelPredictor
+from bochner.features import Drawn, FeatureMap
+from bochner.solvers.ridge import Prepared
+from bochner.sources import Scaling
+
+
+class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
+    """Kernel ridge regression of one or more targets: Σ w (t − f)² + alpha ‖v‖² for f(x) = z(x)·v + b.
+
+    Parameters
+    ----------
+    kernel : "auto", Kernel or str
+        "auto" compares suitable kernels and bandwidths on a sample; else a kernel or its text form.
+    n_features : int or "auto"
+        The number of features; "auto" is the power of two next to the number of rows, at most 2048, or
+        with ``tol`` the least for which the measured kernel error is below it.
+    map : FeatureMap or Drawn, optional
+        A recipe, or a map that was drawn before, to use instead of the default choice.
+    alpha : "cv", float or list of float
+        The penalty: chosen by exact cross-validation over a wide path or over a list, or given.
+    folds : int
+        The number of folds of cross-validation.
+    scaling : "auto", "none", "norm", "l1", "standard" or Scaling
+        What is done to rows before the kernel sees them; "auto" goes by the kernel.
+    precision : "auto", "float32" or "float64"
+        Of features and tiles (sums are always float64); "auto" is float64 for small data.
+    random_state, n_jobs
+        The seed of every draw; the number of threads.
+
+    Examples
+    --------
+    >>> from bochner import KernelRegressor
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (400, 1))
+    >>> model = KernelRegressor("gaussian(gamma=1)", 64, random_state=0).fit(X, np.sin(2 * X[:, 0]))
+    >>> bool(model.score(X, np.sin(2 * X[:, 0])) > 0.999)
+    True
+    """
+
+    classify = False
+    loss = "squared"
+
+    def __init__(
+        self,
+        kernel: Any = "auto",
+        n_features: Any = "auto",
+        *,
+        map: FeatureMap | Drawn | None = None,
+        tol: float | None = None,
+        alpha: Any = "cv",
+        folds: int = 5,
+        scaling: str | Scaling = "auto",
+        precision: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.kernel = kernel
+        self.n_features = n_features
+        self.map = map
+        self.tol = tol
+        self.alpha = alpha
+        self.folds = folds
+        self.scaling = scaling
+        self.precision = precision
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _checked_targets(self, y: Any) -> NDArray[Any]:
+        values = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y", ensure_min_samples=0
+        )
+        return np.asarray(values)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Numbers for each row; with ``return_std`` also the standard deviation of a new target there.
+
+        Var t = σ² (1 + 1/n + ‖(z(x) − z̄) F‖²), F Fᵀ = (S + alpha)⁻¹: the posterior of Bayesian ridge
+        regression with a prior variance σ²/alpha of the coefficients and σ² from the residuals.
+        """
+        mean = super().predict(X)
+        if not return_std:
+            return mean
+        if self.alpha_ <= 0.0:
+            raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
+        prepared = Prepared(self._kept().total(), self._noise)
+        factor, n = prepared.spread(self.alpha_), prepared.part.weight
+        relative = np.concatenate([self.model_.spread(rows, prepared.part.mean, factor) for rows in self._rows_of(X)])
+        variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
+        deviation: Float64 = np.sqrt(variance)
+        return mean, deviation[:, 0] if mean.ndim == 1 else deviation
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

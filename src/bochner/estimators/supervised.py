@@ -1,0 +1,255 @@
+"""Regression and classification: rows go by once, choices are made from moments, and updates are exact."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bochner.arrays import Float64
+from bochner.errors import DataError, SolverError
+from bochner.estimators.base import KernelEstimator, seed_of
+from bochner.estimators.chosen import Report
+from bochner.estimators.learning import Learnt, from_moments, rows_of
+from bochner.model import Model
+from bochner.solvers import Outcome
+from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE
+from bochner.sources import Chunk, Source
+from bochner.sources.numbered import Numbered
+from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
+
+#: numbers of a feature matrix up to which float64 costs little and is taken
+SMALL = 1 << 24
+
+
+def _updatable(estimator: Any) -> bool:
+    if estimator.loss != "squared":
+        raise AttributeError(f"a model of the {estimator.loss} loss is not made from moments and cannot be updated")
+    return True
+
+
+class KernelPredictor(KernelEstimator):
+    """What KernelRegressor and KernelClassifier share.
+
+    Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
+    statistics that updates go by), ``map_``, ``kernel_``, ``drawn_``, ``scaling_``, ``targets_``,
+    ``alpha_``, ``coef_`` (outputs, features), ``intercept_`` (outputs,), ``rows_seen_`` (the number that
+    the next row gets).
+    """
+
+    classify: ClassVar[bool]
+    loss: str
+    alpha: Any
+    folds: int
+    model_: Model
+    report_: Report
+    moments_: Moments | None
+    targets_: Targets
+
+    # ---- rows -------------------------------------------------------------------------------------
+    def _supervised(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, reset: bool) -> Source:
+        if isinstance(X, Source):
+            if not X.target:
+                raise DataError("the source has no target; name one with scan(…, target=…)")
+            return self._source(X, y, sample_weight, groups, reset=reset)
+        if y is None:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; pass labels or numbers"
+            )
+        return self._source(X, self._checked_targets(y), sample_weight, groups, reset=reset)
+
+    def _checked_targets(self, y: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    # ---- fitting ----------------------------------------------------------------------------------
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, progress: bool = False
+    ) -> Self:
+        """Learn from rows X and targets y, or from a source (``bochner.scan``) that has both.
+
+        Rows whose target is missing (NaN or None) are unlabelled.  Rows of one group are never in
+        different folds.  ``progress`` writes rows, speed and remaining time to standard error.
+        """
+        source = self._supervised(X, y, sample_weight, groups, reset=True)
+        self._fit(source, learn_targets(source.targets(), self.classify), progress)
+        return self
+
+    def _fit(self, source: Source, targets: Targets, progress: bool) -> None:
+        self._require_options()
+        self._seconds: dict[str, float] = {}
+        seed = seed_of(self.random_state)
+        self.targets_, self._folds, self._schema = targets, Folds(self.folds, seed), source.schema
+        with self._timed("choosing kernel and map"):
+            sample = self._draw(source, seed, targets)
+        small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
+        self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
+        self._learn(source, sample, progress)
+
+    def _require_options(self) -> None:
+        if self.precision not in ("auto", "float32", "float64"):
+            raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
+
+    def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        self.moments_ = self._collect(source, 0, progress)
+        if not self.moments_.total().count:
+            raise DataError("no row has a target (all are missing); there is nothing to learn from")
+        self.rows_seen_ = rows_of(self.moments_)
+        self._solve(sample)
+
+    def _collect(self, source: Source, first: int, progress: bool) -> Moments:
+        flow = self._flow(source, self.targets_, self._folds, first=first)
+        with self._timed("sweeping"):
+            return self._sweep(flow, progress)(self._empty())
+
+    def _empty(self) -> Moments:
+        return Moments(self.drawn_.width, self.targets_.outputs, folds=self._folds.count)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + time.perf_counter() - start
+
+    @property
+    def _noise(self) -> float:
+        return FLOAT32_NOISE if self.dtype_ == "float32" else FLOAT64_NOISE
+
+    def _solve(self, sample: Chunk | None) -> None:
+        """Coefficients from the moments."""
+        assert self.moments_ is not None
+        with self._timed("solving"):
+            learnt = from_moments(self.moments_, self.alpha, self._noise, sizes=self.map_.prefix_stable)
+        self._settle(learnt)
+
+    def _settle(self, learnt: Learnt) -> None:
+        """The model and the report of what was learnt."""
+        solution = learnt.solution
+        if solution.outcome is not Outcome.CONVERGED:
+            warnings.warn(f"{solution.outcome.value}: {solution.outcome.advice}", ConvergenceWarning, stacklevel=4)
+        self.model_ = Model(
+            self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
+        )
+        self.alpha_ = learnt.penalty
+        self.coef_, self.intercept_ = solution.coef.T, solution.intercept
+        self.n_iter_ = max(1, int(solution.info.get("sweeps", 1)))
+        total = None if self.moments_ is None else self.moments_.total()
+        rows = 0 if total is None else total.count
+        self.report_ = Report(
+            rows=rows,
+            columns=self.n_features_in_,
+            kernel=str(self.kernel_),
+            scaling=self.scaling_.kind,
+            map=type(self.map_).__name__,
+            map_why=self.map_.why or "as given",
+            n_features=self.drawn_.width,
+            loss=self.loss,
+            solver=learnt.solver,
+            solver_why=learnt.solver_why,
+            penalty=learnt.penalty,
+            penalty_why=learnt.penalty_why,
+            outcome=solution.outcome,
+            unlabelled=0 if self.moments_ is None else rows_of(self.moments_) - rows,
+            classes=len(self.targets_.labels) if isinstance(self.targets_, Classes) else None,
+            folds=self._folds.count,
+            surface=learnt.surface,
+            search=self.search_,
+            notes=learnt.notes,
+            seconds=dict(self._seconds),
+        )
+
+    # ---- updating ---------------------------------------------------------------------------------
+    @available_if(_updatable)  # type: ignore[untyped-decorator]
+    def collect(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        rows: Any = None,
+        first: int = 0,
+        progress: bool = False,
+    ) -> Moments:
+        """The moments of other rows under this estimator's map; the estimator does not change.
+
+        They can be computed anywhere, saved (``to_arrays``) and given to ``absorb``.  ``first`` is the
+        number of the first row, or ``rows`` the number of each: folds go by them.
+        """
+        check_is_fitted(self, "model_")
+        source = self._supervised(X, y, sample_weight, groups, reset=False)
+        if rows is not None:
+            source, first = Numbered(source, rows), 0
+        return self._collect(source, first, progress)
+
+    @available_if(_updatable)  # type: ignore[untyped-decorator]
+    def absorb(self, moments: Moments) -> Self:
+        """The model of all rows so far and those of other moments: what a fit on the union gives."""
+        check_is_fitted(self, "model_")
+        self.moments_ = self._kept() + moments
+        self.rows_seen_ += rows_of(moments)
+        self._solve(None)
+        return self
+
+    @available_if(_updatable)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        classes: Any = None,
+        *,
+        groups: Any = None,
+        progress: bool = False,
+    ) -> Self:
+        """Add rows: with the map and scaling of the first call, exactly what a fit on all rows gives.
+
+        The first call fits; ``classes`` then names all labels, where these rows lack some.
+        """
+        if hasattr(self, "model_"):
+            more = self.collect(X, y, sample_weight, groups=groups, first=self.rows_seen_, progress=progress)
+            self.absorb(more)
+            return self
+        source = self._supervised(X, y, sample_weight, groups, reset=True)
+        targets = learn_targets(source.targets(), self.classify) if classes is None else Classes(np.unique(classes))
+        self._fit(source, targets, progress)
+        return self
+
+    @available_if(_updatable)  # type: ignore[untyped-decorator]
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None, *, rows: Any, groups: Any = None) -> Self:
+        """Take rows out again: what a fit without them gives, to rounding.
+
+        ``rows`` are the numbers that they had: their places among all rows that were fitted, from 0 on.
+        """
+        kept = self._kept() - self.collect(X, y, sample_weight, rows=rows, groups=groups)
+        if not kept.total().count:
+            raise DataError("these are all rows that the model has; a model of no rows is none")
+        self.moments_ = kept
+        self._solve(None)
+        return self
+
+    def _kept(self) -> Moments:
+        if self.moments_ is None:
+            raise SolverError("this model was fitted without moments and cannot be updated; use solver='moments'")
+        return self.moments_
+
+    # ---- predicting -------------------------------------------------------------------------------
+    def _rows_of(self, X: Any) -> Iterator[Any]:
+        """Rows in pieces, as they come."""
+        check_is_fitted(self, "model_")
+        for chunk in self._source(X, reset=False).chunks():
+            yield chunk.X
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels or numbers for the rows of an array, a table or a source."""
+        return np.concatenate([self.model_.predict(rows) for rows in self._rows_of(X)])
+
+    def _outputs(self, X: Any) -> Float64:
+        return np.concatenate([self.model_.outputs(rows) for rows in self._rows_of(X)])
