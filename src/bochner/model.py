@@ -13,7 +13,7 @@ from bochner.arrays import Float, Float64, Matrix, as_rows, tiles
 from bochner.errors import DataError, SolverError
 from bochner.features import Drawn
 from bochner.solvers import Solution
-from bochner.solvers.calibrate import Calibration
+from bochner.solvers.calibrate import Calibration, for_each_class
 from bochner.solvers.losses import LOSSES
 from bochner.sources import Scaling, Schema, Source
 from bochner.stats import Classes, Numbers, Targets
@@ -68,7 +68,7 @@ class Model:
         if isinstance(self.targets, Numbers):
             return out[:, 0] if self.targets.flat else out
         if self.calibration is not None:
-            out = self.calibration.scores(out)
+            out = self.calibration.scores(for_each_class(out))
         if out.shape[1] == 1:
             return out[:, 0]
         return out[:, 1] - out[:, 0] if out.shape[1] == 2 else out
@@ -90,7 +90,7 @@ class Model:
             raise SolverError("a model of numbers has no probabilities; use predict with its standard deviation")
         out = self.outputs(X)
         if self.calibration is not None:
-            return self.calibration.probabilities(out)
+            return self.calibration.probabilities(for_each_class(out))
         return LOSSES[self.loss].probabilities(out)
 
     def batches(self, source: Source) -> Iterator[NDArray[Any]]:

@@ -105,7 +105,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             self.scaling_ = self._learn_scaling(source, "none" if scaling == "auto" else scaling)
             self.drawn_ = recipe
         else:
-            width = default_width(source.n_rows) if self.n_features == "auto" and self.tol is None else self.n_features
+            width = self._width(source.n_rows)
             if recipe is not None:
                 kernel = recipe.kernel
             elif isinstance(self.kernel, str) and self.kernel == "auto":
@@ -121,6 +121,15 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             self.drawn_ = recipe.draw(source.d, seed, sample=rows)
         self.map_, self.kernel_ = self.drawn_.map, self.drawn_.kernel
         return sample
+
+    def _width(self, rows: int | None) -> Any:
+        """The number of features to draw: of several that are compared, the largest."""
+        asked = self.n_features
+        if isinstance(asked, (list, tuple)):
+            if not asked:
+                raise DataError("n_features is an empty list; name the numbers of features to compare")
+            return max(asked)
+        return default_width(rows) if isinstance(asked, str) and asked == "auto" and self.tol is None else asked
 
     def _learn_scaling(self, source: Source, scaling: str | Scaling) -> Scaling:
         if isinstance(scaling, Scaling):

@@ -13,15 +13,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from bochner.arrays import Float64, Rows
+from bochner.errors import SolverError
+from bochner.estimators.learning import Learnt, by_loss, by_one_pass, rows_of
 from bochner.estimators.supervised import KernelPredictor
 from bochner.features import Drawn, FeatureMap
 from bochner.solvers.calibrate import Calibration, HeldOut, calibrated
-from bochner.solvers.ridge import Prepared
-from bochner.sources import Chunk, MemorySource, Scaling
+from bochner.solvers.losses import LOSSES
+from bochner.sources import Chunk, MemorySource, Scaling, Source
 from bochner.sources.numbered import Numbered
-from bochner.stats import Classes, Moments
-from bochner.stats.moments import UNLABELLED
+from bochner.stats import Classes, Moments, Sweep
 from bochner.stats.targets import missing
+
+
+def _as_source(sample: Chunk) -> Source:
+    """The rows of a sample under their own numbers, so that each is in its fold."""
+    return Numbered(MemorySource(Rows(sample.X), sample.y, sample.weight, sample.group), sample.numbers)
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -37,12 +43,20 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
 
     loss : "squared", "logistic", "squared_hinge" or "smoothed_hinge"
         "squared" is one-against-all least squares: one pass, exact cross-validation, exact updates.  The
-        others sweep the rows some ten to twenty times.
+        others sweep the rows some ten to twenty times for a penalty; with alpha="cv" one fold is held out to
+        choose it along a path.
+
+    solver : "auto", "moments", "sweeps" or "stochastic"
+        "stochastic" is for the impatient: one approximate pass of averaged stochastic gradients for a loss
+        other than "squared".
 
     calibrate : bool
-        Whether scores of least squares become log-odds, by a slope and a bias for each class that are
-        fitted on held-out scores of a sample: this makes ``predict_proba`` and comparable scores.  Updates
-        keep the calibration.
+        Whether scores become log-odds, by a slope and a bias for each class that are fitted on held-out
+        scores of a sample: this makes ``predict_proba`` and comparable scores.  The logistic loss needs
+        none.  Updates keep the calibration.
+
+    sweep_tol, max_sweeps : float, int
+        Sweeps end when the norm of the gradient is this share of that at zero, or after so many.
 
     Examples
     --------
@@ -55,6 +69,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
     """
 
     classify = True
+    solvers = ("auto", "moments", "sweeps", "stochastic")
 
     def __init__(
         self,
@@ -62,10 +77,13 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         n_features: Any = "auto",
         *,
         loss: str = "squared",
+        solver: str = "auto",
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
         calibrate: bool = True,
+        sweep_tol: float = 1e-3,
+        max_sweeps: int = 100,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -75,34 +93,76 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.kernel = kernel
         self.n_features = n_features
         self.loss = loss
+        self.solver = solver
         self.map = map
         self.tol = tol
         self.alpha = alpha
         self.calibrate = calibrate
+        self.sweep_tol = sweep_tol
+        self.max_sweeps = max_sweeps
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _solve(self, sample: Chunk | None) -> None:
-        super()._solve(sample)
-        if not self.calibrate or self.moments_ is None:
+    def _require_options(self) -> None:
+        super()._require_options()
+        if self.loss not in LOSSES:
+            raise SolverError(f"loss is one of {', '.join(LOSSES)}; got {self.loss!r}")
+        if self.solver == "moments" and self.loss != "squared":
+            raise SolverError(f"only the squared loss is solved from moments, not {self.loss}; use solver='auto'")
+        if self.solver in ("sweeps", "stochastic") and self.loss == "squared":
+            raise SolverError(f"solver={self.solver!r} is for other losses than the squared one; use solver='auto'")
+        if isinstance(self.n_features, (list, tuple)) and self.loss != "squared":
+            raise SolverError("numbers of features are compared for the squared loss only; give one as n_features")
+
+    def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        if self.loss == "squared":
+            super()._learn(source, sample, progress)
+        elif self.solver == "stochastic":
+            self._learn_approximately(source, sample, progress)
+        else:
+            self.moments_ = self._collect(source, 0, progress)
+            self.rows_seen_ = rows_of(self.moments_)
+            sweep = self._sweep(self._flow(source, self.targets_, self._folds), progress)
+            with self._timed("solving"):
+                learnt = self._by_loss(sweep, self.moments_)
+            self._settle(learnt, sample)
+
+    def _by_loss(self, sweep: Sweep, moments: Moments) -> Learnt:
+        return by_loss(sweep, moments, LOSSES[self.loss], self.alpha, self.sweep_tol, self.max_sweeps)
+
+    def _learn_approximately(self, source: Source, sample: Chunk, progress: bool) -> None:
+        """A fit of the sample to begin with, then one pass over all rows."""
+        self.moments_ = None
+        few = self._flow(_as_source(sample), self.targets_, self._folds)
+        with self._timed("solving for a sample"):
+            moments = self._sweep(few)(self._empty())
+            total = moments.total()
+            start = self._by_loss(self._sweep(few), moments)
+        whole = replace(self._flow(source, self.targets_, self._folds), by_class=False)
+        square = (float(np.trace(total.scatter)) / total.weight) + float(total.mean @ total.mean)
+        rows = float(source.n_rows or total.count)
+        with self._timed("sweeping"):
+            learnt = by_one_pass(self._sweep(whole, progress), start, LOSSES[self.loss], rows, square)
+        self._settle(replace(learnt, without=start.without), sample)
+
+    def _settle(self, learnt: Learnt, sample: Chunk | None) -> None:
+        super()._settle(learnt, sample)
+        if not self.calibrate or self.loss == "logistic":
             return
         if sample is not None:
             with self._timed("calibrating"):
-                self.calibration_ = self._calibrated(sample, self.moments_)
+                self.calibration_ = self._calibrated(learnt, sample)
         self.model_ = replace(self.model_, calibration=self.calibration_)
 
-    def _calibrated(self, sample: Chunk, moments: Moments) -> Calibration | None:
-        """From scores of the sample, each of the model that was fitted without the fold of the row."""
-        total, parts = moments.total(), moments.parts
-        left_out = {key: total - part for key, part in parts.items() if key != UNLABELLED}
-        if len(left_out) < 2:
+    def _calibrated(self, learnt: Learnt, sample: Chunk) -> Calibration | None:
+        """From scores of the sample, each of a model that was fitted without the fold of the row."""
+        solutions = {} if learnt.without is None else learnt.without()
+        if not solutions:
             return None
-        solutions = {key: Prepared(part, self._noise).solve(self.alpha_) for key, part in left_out.items()}
-        source = Numbered(MemorySource(Rows(sample.X), sample.y, sample.weight, sample.group), sample.numbers)
-        held = self._sweep(self._flow(source, self.targets_, self._folds))(HeldOut(solutions))
+        held = self._sweep(self._flow(_as_source(sample), self.targets_, self._folds))(HeldOut(solutions))
         return calibrated(held.outputs, held.codes, held.weight)
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:

@@ -1,18 +1,29 @@
-"""The ways from rows to coefficients, and which one is taken when."""
+"""The ways from rows to coefficients: from moments alone, or by sweeping again for other losses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bochner.arrays import Float64
 from bochner.errors import SolverError
-from bochner.solvers import Solution, Surface, cross_validated, penalties_for, ridge
-from bochner.stats import Moments
+from bochner.solvers import Solution, Surface, cross_validated, lbfgs, penalties_for, ridge, stochastic
+from bochner.solvers.losses import Loss
+from bochner.stats import Moments, Part, Sweep
+from bochner.stats.moments import UNLABELLED
 
 #: shares of the features at which the held-out error is reported: whether more of them would help
 SHARES = (0.125, 0.25, 0.5, 1.0)
+#: ways to choose a penalty
+CHOICES = ("cv", "gcv", "evidence")
+#: the penalties of a loss that are tried first, in units of that of least squares, and how far others may lie
+_PATH = 4.0 ** np.arange(0, -6, -1)
+_EXTENSIONS = 4
+#: a model that is only compared with others may be this far from the minimum
+_ROUGH = 1e-2
 
 
 @dataclass(frozen=True)
@@ -24,40 +35,128 @@ class Learnt:
     penalty_why: str
     solver: str
     solver_why: str
+    #: how many of the features were kept
+    width: int
     surface: Surface | None = None
     notes: tuple[str, ...] = ()
+    #: for folds, the solution of all other rows: scores of rows that it has not seen
+    without: Callable[[], Mapping[int, Solution]] | None = None
 
 
-def penalties_of(alpha: Any, moments: Moments) -> Float64:
-    """The penalties that ``alpha`` stands for: "cv", a number, or a list of numbers."""
+def penalties_of(alpha: Any, part: Part) -> Float64:
+    """The penalties that ``alpha`` stands for: a path, a number, or a list of numbers."""
     if isinstance(alpha, str):
-        if alpha != "cv":
-            raise SolverError(f'alpha is "cv", a number ≥ 0 or a list of such numbers, got {alpha!r}')
-        return penalties_for(moments.total())
+        if alpha not in CHOICES:
+            raise SolverError(f"alpha is one of {', '.join(CHOICES)}, a number ≥ 0 or a list of numbers; got {alpha!r}")
+        return penalties_for(part)
     return ridge.require_penalties(alpha)
 
 
-def from_moments(moments: Moments, alpha: Any, noise: float, *, sizes: bool = False) -> Learnt:
-    """Ridge regression: the penalty by exact cross-validation where there are several, then one factorisation.
+def from_moments(moments: Moments, alpha: Any, noise: float, widths: Sequence[int], choose: bool = False) -> Learnt:
+    """Ridge regression: penalty, and with ``choose`` the number of features, from moments; then one factor.
 
-    ``sizes``: leading blocks of the features are smaller draws of the same map.
+    The held-out error is known for every leading block of ``widths`` features, of which the last is all.
     """
-    total = moments.total()
-    penalties = penalties_of(alpha, moments)
-    surface = None
-    if len(penalties) > 1:
-        widths = _widths(moments.width) if sizes else [moments.width]
-        surface = cross_validated(moments.labelled(), penalties, widths)
-        penalty = surface.best_for(moments.width)
-        why = f"the best of {len(penalties)} by exact cross-validation over {len(moments.labelled())} folds"
-    else:
+    total, folds = moments.total(), moments.labelled()
+    penalties = penalties_of(alpha, total)
+    surface, size = None, widths[-1]
+    if len(penalties) == 1 and not choose:
         penalty, why = float(penalties[0]), "as given"
-    solution = ridge.Prepared(total, noise).solve(penalty)
-    return Learnt(solution, penalty, why, "moments", "one pass and one factorisation", surface)
+    elif isinstance(alpha, str) and alpha != "cv":
+        penalty, why = _by_criterion(ridge.Prepared(total, noise), penalties, alpha)
+    else:
+        surface = cross_validated(folds, penalties, widths)
+        if choose:
+            size = surface.best()[0]
+        penalty = surface.best_for(size)
+        why = f"the best of {len(penalties)} by exact cross-validation over {len(folds)} folds"
+    part = total
+    if size < total.width:
+        part, factor = ridge.narrowed(total, size)
+        penalty *= factor
+
+    def without() -> dict[int, Solution]:
+        if len(folds) < 2:
+            return {}
+        parts = {key: ridge.narrowed(item, size)[0] for key, item in moments.parts.items()}
+        return ridge.without_each(parts, penalty, noise=noise)
+
+    solution = ridge.solved(part, penalty, noise)
+    return Learnt(solution, penalty, why, "moments", "one pass and one factorisation", size, surface, without=without)
 
 
-def _widths(width: int) -> Sequence[int]:
+def _by_criterion(prepared: ridge.Prepared, penalties: Float64, which: str) -> tuple[float, str]:
+    if which == "gcv":
+        scores = [float(prepared.gcv(p).sum()) for p in penalties]
+        return float(penalties[int(np.argmin(scores))]), f"the least of {len(penalties)} generalised cross-validations"
+    scores = [float(prepared.log_evidence(p).sum()) for p in penalties]
+    return float(penalties[int(np.argmax(scores))]), f"the largest of {len(penalties)} marginal likelihoods"
+
+
+def shares_of(width: int) -> list[int]:
+    """Leading blocks at which the error is reported."""
     return sorted({max(1, int(width * part)) for part in SHARES})
+
+
+def by_loss(sweep: Sweep, moments: Moments, loss: Loss, alpha: Any, tol: float, max_sweeps: int) -> Learnt:
+    """Any convex loss by sweeps, preconditioned by the moments; the penalty by one held-out fold."""
+    total = moments.total()
+    why = f"the {loss.name} loss has no moments: sweeps with L-BFGS, preconditioned by the moments"
+    held: dict[int, Solution] = {}
+    best: Solution | None = None
+    notes: tuple[str, ...] = ()
+    penalties = penalties_of(alpha, total)
+    if len(penalties) == 1:
+        penalty, how = float(penalties[0]), "as given"
+    else:
+        found, fold, swept = _path(sweep, moments, loss, alpha, max_sweeps)
+        penalty = min(found, key=lambda p: float(found[p].info["held_loss"]))
+        best = found[penalty]
+        held = {fold: best}
+        how = f"the least held-out loss of {len(found)}, on fold {fold} of the rows"
+        notes = (
+            f"held out: loss {best.info['held_loss']:.4f}, errors {best.info['held_errors']:.4f}; "
+            f"{swept} sweeps to choose the penalty",
+        )
+    (solution,) = lbfgs.fit(sweep, total, loss, [penalty], tol, max_sweeps, start=best)
+    return Learnt(
+        solution, penalty, how, "sweeps", why, total.width, notes=notes, without=(lambda: held) if held else None
+    )
+
+
+def _path(
+    sweep: Sweep, moments: Moments, loss: Loss, alpha: Any, max_sweeps: int
+) -> tuple[dict[float, Solution], int, int]:
+    """Solutions without the first fold along a path of penalties, which goes on while its end is the best."""
+    parts = {key: part for key, part in moments.parts.items() if key != UNLABELLED and part.weight > 0.0}
+    if len(parts) < 2:
+        raise SolverError("choosing a penalty needs rows in at least 2 folds; give more rows, or a number as alpha")
+    fold = min(parts)
+    train = moments.total() - parts[fold]
+    given = not isinstance(alpha, str)
+    if given:
+        path: Any = penalties_of(alpha, train)
+    else:
+        folds = moments.labelled()
+        path = cross_validated(folds, penalties_for(train)).best_for(train.width) * _PATH
+    found: dict[float, Solution] = {}
+    swept = 0
+    for _ in range(1 + _EXTENSIONS):
+        solutions = lbfgs.fit(sweep, train, loss, path, _ROUGH, max_sweeps, held=fold)
+        found |= dict(zip(map(float, path), solutions, strict=True))
+        swept += max(int(solution.info["sweeps"]) for solution in solutions)
+        best = min(found, key=lambda p: float(found[p].info["held_loss"]))
+        if given or min(found) < best < max(found):
+            break
+        path = best * (_PATH[1:3] if best == min(found) else 1.0 / _PATH[1:3])
+    return found, fold, swept
+
+
+def by_one_pass(sweep: Sweep, start: Learnt, loss: Loss, rows: float, square: float) -> Learnt:
+    """One approximate pass of averaged stochastic gradients, from what a sample taught."""
+    solution = stochastic.fit(sweep, loss, start.solution, start.penalty, rows, square)
+    why = "one approximate pass of averaged stochastic gradients from the solution of a sample"
+    return Learnt(solution, start.penalty, start.penalty_why, "stochastic", why, start.width, notes=start.notes)
 
 
 def rows_of(moments: Moments) -> int:

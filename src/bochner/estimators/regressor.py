@@ -24,13 +24,17 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     ----------
     kernel : "auto", Kernel or str
         "auto" compares suitable kernels and bandwidths on a sample; else a kernel or its text form.
-    n_features : int or "auto"
+    n_features : int, list of int or "auto"
         The number of features; "auto" is the power of two next to the number of rows, at most 2048, or
-        with ``tol`` the least for which the measured kernel error is below it.
+        with ``tol`` the least for which the measured kernel error is below it.  Of a list, exact
+        cross-validation picks one, after one pass with the largest.
+    solver : "auto" or "moments"
+        How coefficients are found; the report says which way was taken.
     map : FeatureMap or Drawn, optional
         A recipe, or a map that was drawn before, to use instead of the default choice.
-    alpha : "cv", float or list of float
-        The penalty: chosen by exact cross-validation over a wide path or over a list, or given.
+    alpha : "cv", "gcv", "evidence", float or list of float
+        The penalty: chosen by exact cross-validation over a wide path or over a list, by generalised
+        cross-validation, by the marginal likelihood, or given.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -52,12 +56,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
 
     classify = False
     loss = "squared"
+    solvers = ("auto", "moments")
 
     def __init__(
         self,
         kernel: Any = "auto",
         n_features: Any = "auto",
         *,
+        solver: str = "auto",
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
@@ -69,6 +75,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     ):
         self.kernel = kernel
         self.n_features = n_features
+        self.solver = solver
         self.map = map
         self.tol = tol
         self.alpha = alpha

@@ -18,16 +18,20 @@ from bochner.arrays import Float64
 from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
-from bochner.estimators.learning import Learnt, from_moments, rows_of
+from bochner.estimators.learning import Learnt, from_moments, rows_of, shares_of
 from bochner.model import Model
 from bochner.solvers import Outcome
-from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE
+from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
 from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
+
+
+#: outcomes that a user asked for or need not hear of
+_QUIET = (Outcome.CONVERGED, Outcome.APPROXIMATE)
 
 
 def _updatable(estimator: Any) -> bool:
@@ -47,8 +51,11 @@ class KernelPredictor(KernelEstimator):
 
     classify: ClassVar[bool]
     loss: str
+    solver: str
     alpha: Any
     folds: int
+    #: the words for ``solver``
+    solvers: ClassVar[tuple[str, ...]]
     model_: Model
     report_: Report
     moments_: Moments | None
@@ -96,6 +103,8 @@ class KernelPredictor(KernelEstimator):
     def _require_options(self) -> None:
         if self.precision not in ("auto", "float32", "float64"):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
+        if self.solver not in self.solvers:
+            raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
         self.moments_ = self._collect(source, 0, progress)
@@ -124,16 +133,36 @@ class KernelPredictor(KernelEstimator):
 
     def _solve(self, sample: Chunk | None) -> None:
         """Coefficients from the moments."""
-        assert self.moments_ is not None
+        moments = self._kept()
+        choose = isinstance(self.n_features, (list, tuple))
+        if choose and not self.map_.prefix_stable:
+            raise SolverError(
+                f"{type(self.map_).__name__} draws other features at each size, so that one pass cannot compare sizes; "
+                "give one number as n_features, or a map such as RandomFourier"
+            )
+        widths = shares_of(moments.width) if self.map_.prefix_stable else [moments.width]
+        if choose:
+            widths = sorted({min(int(size), moments.width) for size in self.n_features})
         with self._timed("solving"):
-            learnt = from_moments(self.moments_, self.alpha, self._noise, sizes=self.map_.prefix_stable)
-        self._settle(learnt)
+            learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
+        if learnt.width < moments.width:
+            self._narrow(learnt.width)
+        self._settle(learnt, sample)
 
-    def _settle(self, learnt: Learnt) -> None:
-        """The model and the report of what was learnt."""
+    def _narrow(self, width: int) -> None:
+        """Keep the first features only: those of the narrower draw of the same map, and their moments."""
+        moments, drawn = self._kept(), self.drawn_
+        self.drawn_ = drawn.map.sized(width).draw(drawn.d, drawn.seed)
+        self.drawn_.names = drawn.names
+        self.map_ = self.drawn_.map
+        parts = {key: narrowed(part, width)[0] for key, part in moments.parts.items()}
+        self.moments_ = Moments(width, moments.outputs, parts, moments.folds)
+
+    def _settle(self, learnt: Learnt, sample: Chunk | None) -> None:
+        """The model and the report of what was learnt; ``sample`` has rows for what is learnt after coefficients."""
         solution = learnt.solution
-        if solution.outcome is not Outcome.CONVERGED:
-            warnings.warn(f"{solution.outcome.value}: {solution.outcome.advice}", ConvergenceWarning, stacklevel=4)
+        if solution.outcome not in _QUIET:
+            warnings.warn(f"{solution.outcome.value}: {solution.outcome.advice}", ConvergenceWarning, stacklevel=5)
         self.model_ = Model(
             self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
         )
@@ -141,7 +170,7 @@ class KernelPredictor(KernelEstimator):
         self.coef_, self.intercept_ = solution.coef.T, solution.intercept
         self.n_iter_ = max(1, int(solution.info.get("sweeps", 1)))
         total = None if self.moments_ is None else self.moments_.total()
-        rows = 0 if total is None else total.count
+        rows = int(solution.info.get("rows", 0)) if total is None else total.count
         self.report_ = Report(
             rows=rows,
             columns=self.n_features_in_,

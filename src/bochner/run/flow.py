@@ -49,6 +49,8 @@ class Flow:
     dtype: str = "float32"
     #: the number of the first row: folds go by numbers, which continue when rows are added to a model
     first: int = 0
+    #: whether the rows of a fold come by class, which makes sums of classes cheap
+    by_class: bool = True
 
     @property
     def chunk(self) -> int:
@@ -83,7 +85,7 @@ class Flow:
             target, labelled = self.targets.encode(chunk.y, chunk.start)
             fold = np.where(labelled, fold, np.iinfo(np.int64).max)
         order = np.argsort(fold, kind="stable")
-        if target is not None and target.ndim == 1:
+        if target is not None and target.ndim == 1 and self.by_class:
             order = np.lexsort((target, fold))
         fold = fold[order]
         starts = np.flatnonzero(np.diff(fold, prepend=fold[0] - 1))

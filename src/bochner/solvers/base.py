@@ -16,6 +16,7 @@ class Outcome(Enum):
 
     CONVERGED = "converged"
     STOPPED = "stopped before it converged"
+    APPROXIMATE = "one approximate pass, not a minimum"
     BELOW_PRECISION = "the penalty is below the precision of the statistics"
     SINGULAR = "the features are linearly dependent and nothing penalises them"
 
@@ -27,6 +28,7 @@ class Outcome(Enum):
 _ADVICE = {
     Outcome.CONVERGED: "",
     Outcome.STOPPED: "allow more sweeps, a larger tolerance or a larger penalty",
+    Outcome.APPROXIMATE: "use solver='auto' for the minimum",
     Outcome.BELOW_PRECISION: "raise the penalty, accumulate in float64, or refine with float64 residuals",
     Outcome.SINGULAR: "use a penalty > 0 or fewer features",
 }

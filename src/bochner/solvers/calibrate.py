@@ -75,6 +75,11 @@ class Calibration:
         return cls(slope, frozen(bias), outcome)
 
 
+def for_each_class(outputs: Float) -> Float:
+    """One score for each class: a margin f for the second of two classes becomes −f/2 and f/2."""
+    return np.hstack([-0.5 * outputs, 0.5 * outputs]) if outputs.shape[1] == 1 else outputs
+
+
 def calibrated(outputs: Float, codes: NDArray[np.int64], weight: Float64 | None = None) -> Calibration:
     """The calibration of least log loss on held-out scores (rows, classes) of rows of known class.
 
@@ -128,7 +133,7 @@ def calibrated(outputs: Float, codes: NDArray[np.int64], weight: Float64 | None 
 class HeldOut(Statistic):
     """Scores of a sample of the labelled rows, each from the solution that was fitted without the fold of the row.
 
-    ``share`` of the rows are kept, picked by a hash of their numbers.
+    ``share`` of the rows are kept, picked by a hash of their numbers; rows of a fold without solution are not.
     """
 
     def __init__(self, solutions: Mapping[int, Solution], share: float = 1.0):
@@ -139,7 +144,7 @@ class HeldOut(Statistic):
         return type(self)(self.solutions, self.share)
 
     def update(self, batch: Batch) -> None:
-        if batch.target is None or not len(batch.Z):
+        if batch.target is None or not len(batch.Z) or batch.fold not in self.solutions:
             return
         kept: Any = slice(None)
         if self.share < 1.0:
@@ -148,7 +153,7 @@ class HeldOut(Statistic):
             places = mixed(batch.rows.astype(np.uint64), 1) >> np.uint64(11)
             kept = places * 2.0**-53 < self.share
         weight = np.ones(len(batch.Z)) if batch.weight is None else batch.weight
-        scores = self.solutions[batch.fold].decision(batch.Z[kept])
+        scores = for_each_class(self.solutions[batch.fold].decision(batch.Z[kept]))
         self._kept.append((scores, batch.target[kept], weight[kept]))
 
     def __add__(self, other: Self) -> Self:

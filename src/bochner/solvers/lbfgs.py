@@ -49,18 +49,20 @@ def fit(
     tol: float = 1e-3,
     max_sweeps: int = 100,
     held: int | None = None,
+    start: Solution | None = None,
 ) -> list[Solution]:
     """Minimise Σ w loss + ½ penalty ‖coef‖² for every penalty, in as few sweeps as possible.
 
     ``part`` has the moments of the rows with indicators of their classes, without those of the fold
     ``held``, whose mean loss and share of errors are in ``info`` (``held_loss``, ``held_errors``).  A
     penalty is done when the norm of its gradient is ``tol`` times that at coef = 0 with the best intercept.
+    Descent begins there, or at ``start``, which costs a sweep.
     """
     values = require_penalties(penalties)
     if not tol > 0.0 or max_sweeps < 1:
         raise SolverError(f"a tolerance > 0 and at least 1 sweep are needed, got tol={tol} and max_sweeps={max_sweeps}")
     problem = _Problem(sweep, part, loss, tol, max_sweeps, held)
-    starts = [_Descent(task, np.inf, task.start()) for task in problem.tasks()]
+    starts = [_Descent(task, np.inf, point) for task, point in problem.starts(start)]
     solutions: dict[int, Solution] = {}
     order = np.argsort(-values, kind="stable")
     for first in range(0, len(order), problem.together):
@@ -122,6 +124,15 @@ class _Problem:
             _Task(self, j, np.array([1.0 - share[j], share[j]]), np.column_stack([-cross[:, j], cross[:, j]]))
             for j in range(self.classes)
         ]
+
+    def starts(self, start: Solution | None) -> list[tuple[_Task, _Point]]:
+        """Where the descent of each task begins."""
+        tasks = self.tasks()
+        if start is None:
+            return [(task, task.start()) for task in tasks]
+        x = np.vstack([start.coef, start.intercept + self.centre @ start.coef])
+        xs = x.T[:, :, None] if self.alone else x[None]
+        return list(zip(tasks, self._swept(xs, np.array([task.against for task in tasks]))[0], strict=True))
 
     def conditioned(self, g: Float64, curvature: Float64, penalty: float) -> Float64:
         """(C̄ ⊗ S + penalty)⁻¹ g, with the intercept in a block of its own."""

@@ -46,6 +46,14 @@ def require_penalties(penalties: Sequence[float] | Float64) -> Float64:
     return values
 
 
+def precision_floor(part: Part, noise: float) -> float:
+    """Below this, rounding of the statistics moves what a direction of the features adds by a tenth or more.
+
+    A symmetric matrix of independent errors σ has norm 2σ√D (Wigner 1958); the floor is ten times that.
+    """
+    return 20.0 * noise * math.sqrt(part.width) * float(np.trace(part.scatter)) / max(1, part.width)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """The eigendecomposition of a scatter: everything for any penalty at the price of products."""
@@ -69,12 +77,8 @@ class Prepared:
 
     @property
     def floor(self) -> float:
-        """Below this, rounding of the statistics moves what a direction of the features adds by a tenth or more.
-
-        A symmetric matrix of independent errors σ has norm 2σ√D (Wigner 1958); the floor is ten times that.
-        """
-        mean = float(np.trace(self.part.scatter)) / max(1, self.part.width)
-        return 20.0 * self.noise * math.sqrt(self.part.width) * mean
+        """See ``precision_floor``."""
+        return precision_floor(self.part, self.noise)
 
     def solve(self, penalty: float) -> Solution:
         """The coefficients at one penalty."""
@@ -266,22 +270,29 @@ def held_out(held: Part, train: Part, coef: Float64) -> Float64:
     return np.asarray(np.maximum(error, 0.0))
 
 
-def without_each(parts: Mapping[int, Part], penalty: float, size: int | None = None) -> dict[int, Solution]:
+def without_each(
+    parts: Mapping[int, Part], penalty: float, size: int | None = None, noise: float = FLOAT64_NOISE
+) -> dict[int, Solution]:
     """For each fold the solution of the other folds, to score rows by a model that has not seen them."""
     keys = [key for key, part in parts.items() if key != UNLABELLED and part.weight > 0.0]
     found = {}
     for key, (train, _) in zip(keys, splits([parts[key] for key in keys]), strict=True):
         part = train if size is None else train.leading(size)
-        found[key] = solved(part, penalty)
+        found[key] = solved(part, penalty, noise)
     return found
 
 
-def solved(part: Part, penalty: float) -> Solution:
-    """The coefficients at one penalty > 0 by one Cholesky factor; ``Prepared`` where that fails."""
+def solved(part: Part, penalty: float, noise: float = FLOAT64_NOISE) -> Solution:
+    """The coefficients at one penalty: by one Cholesky factor, or by ``Prepared`` where that is not enough.
+
+    A penalty above ``precision_floor`` needs no look at the eigenvalues.
+    """
+    if not penalty > precision_floor(part, noise):
+        return Prepared(part, noise).solve(penalty)
     shifted = np.array(part.scatter, order="F")
     shifted[np.diag_indices(part.width)] += penalty
     try:
         coef = cho_solve(cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), part.cross)
     except LinAlgError:
-        return Prepared(part).solve(penalty)
+        return Prepared(part, noise).solve(penalty)
     return Solution(coef, part.target_mean - part.mean @ coef, info={"penalty": float(penalty)})
