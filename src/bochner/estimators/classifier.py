@@ -136,17 +136,15 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
     def _learn_approximately(self, source: Source, sample: Chunk, progress: bool) -> None:
         """A fit of the sample to begin with, then one pass over all rows."""
         self.moments_ = None
-        few = self._flow(_as_source(sample), self.targets_, self._folds)
+        few = self._sweep(self._flow(_as_source(sample), self.targets_, self._folds))
         with self._timed("solving for a sample"):
-            moments = self._sweep(few)(self._empty())
-            total = moments.total()
-            start = self._by_loss(self._sweep(few), moments)
+            moments = few(self._empty())
+            start = self._by_loss(few, moments)
         whole = replace(self._flow(source, self.targets_, self._folds), by_class=False)
-        square = (float(np.trace(total.scatter)) / total.weight) + float(total.mean @ total.mean)
-        rows = float(source.n_rows or total.count)
+        weight = moments.total().weight * (source.n_rows or len(sample)) / len(sample)
         with self._timed("sweeping"):
-            learnt = by_one_pass(self._sweep(whole, progress), start, LOSSES[self.loss], rows, square)
-        self._settle(replace(learnt, without=start.without), sample)
+            learnt = by_one_pass(self._sweep(whole, progress), few, moments, LOSSES[self.loss], start, weight)
+        self._settle(learnt, sample)
 
     def _settle(self, learnt: Learnt, sample: Chunk | None) -> None:
         super()._settle(learnt, sample)

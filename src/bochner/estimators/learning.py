@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,43 +102,47 @@ def by_loss(sweep: Sweep, moments: Moments, loss: Loss, alpha: Any, tol: float, 
     """Any convex loss by sweeps, preconditioned by the moments; the penalty by one held-out fold."""
     total = moments.total()
     why = f"the {loss.name} loss has no moments: sweeps with L-BFGS, preconditioned by the moments"
-    held: dict[int, Solution] = {}
+    penalties = penalties_of(alpha, total)
+    folds = [key for key, part in moments.parts.items() if key != UNLABELLED and part.weight > 0.0]
+    fold = folds[0] if len(folds) > 1 else None
     best: Solution | None = None
     notes: tuple[str, ...] = ()
-    penalties = penalties_of(alpha, total)
     if len(penalties) == 1:
         penalty, how = float(penalties[0]), "as given"
+    elif fold is None:
+        raise SolverError("choosing a penalty needs rows in at least 2 folds; give more rows, or a number as alpha")
     else:
-        found, fold, swept = _path(sweep, moments, loss, alpha, max_sweeps)
+        found, swept = _path(sweep, moments, fold, loss, alpha, max_sweeps)
         penalty = min(found, key=lambda p: float(found[p].info["held_loss"]))
         best = found[penalty]
-        held = {fold: best}
         how = f"the least held-out loss of {len(found)}, on fold {fold} of the rows"
         notes = (
             f"held out: loss {best.info['held_loss']:.4f}, errors {best.info['held_errors']:.4f}; "
             f"{swept} sweeps to choose the penalty",
         )
     (solution,) = lbfgs.fit(sweep, total, loss, [penalty], tol, max_sweeps, start=best)
-    return Learnt(
-        solution, penalty, how, "sweeps", why, total.width, notes=notes, without=(lambda: held) if held else None
-    )
+
+    def without() -> dict[int, Solution]:
+        if fold is None:
+            return {}
+        if best is not None:
+            return {fold: best}
+        part = total - moments.parts[fold]
+        return {fold: lbfgs.fit(sweep, part, loss, [penalty], _ROUGH, max_sweeps, held=fold, start=solution)[0]}
+
+    return Learnt(solution, penalty, how, "sweeps", why, total.width, notes=notes, without=without)
 
 
 def _path(
-    sweep: Sweep, moments: Moments, loss: Loss, alpha: Any, max_sweeps: int
-) -> tuple[dict[float, Solution], int, int]:
-    """Solutions without the first fold along a path of penalties, which goes on while its end is the best."""
-    parts = {key: part for key, part in moments.parts.items() if key != UNLABELLED and part.weight > 0.0}
-    if len(parts) < 2:
-        raise SolverError("choosing a penalty needs rows in at least 2 folds; give more rows, or a number as alpha")
-    fold = min(parts)
-    train = moments.total() - parts[fold]
+    sweep: Sweep, moments: Moments, fold: int, loss: Loss, alpha: Any, max_sweeps: int
+) -> tuple[dict[float, Solution], int]:
+    """Solutions without a fold along a path of penalties, which goes on while its end is the best."""
+    train = moments.total() - moments.parts[fold]
     given = not isinstance(alpha, str)
     if given:
         path: Any = penalties_of(alpha, train)
     else:
-        folds = moments.labelled()
-        path = cross_validated(folds, penalties_for(train)).best_for(train.width) * _PATH
+        path = cross_validated(moments.labelled(), penalties_for(train)).best_for(train.width) * _PATH
     found: dict[float, Solution] = {}
     swept = 0
     for _ in range(1 + _EXTENSIONS):
@@ -149,14 +153,14 @@ def _path(
         if given or min(found) < best < max(found):
             break
         path = best * (_PATH[1:3] if best == min(found) else 1.0 / _PATH[1:3])
-    return found, fold, swept
+    return found, swept
 
 
-def by_one_pass(sweep: Sweep, start: Learnt, loss: Loss, rows: float, square: float) -> Learnt:
+def by_one_pass(sweep: Sweep, of_sample: Sweep, sample: Moments, loss: Loss, start: Learnt, weight: float) -> Learnt:
     """One approximate pass of averaged stochastic gradients, from what a sample taught."""
-    solution = stochastic.fit(sweep, loss, start.solution, start.penalty, rows, square)
+    solution = stochastic.fit(sweep, of_sample, loss, start.solution, sample.total(), start.penalty, weight)
     why = "one approximate pass of averaged stochastic gradients from the solution of a sample"
-    return Learnt(solution, start.penalty, start.penalty_why, "stochastic", why, start.width, notes=start.notes)
+    return replace(start, solution=solution, solver="stochastic", solver_why=why)
 
 
 def rows_of(moments: Moments) -> int:
