@@ -11,8 +11,9 @@ _HOMES = {
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "scan": "bochner.sources.scan",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels", "scan"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,7 +21,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'bochner' has no attribute {name!r}")
     module = import_module(_HOMES[name])
-    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    return module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

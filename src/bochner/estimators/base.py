@@ -17,7 +17,9 @@ from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
 from bochner.run import Flow, Local, Meter
-from bochner.sources import Chunk, MemorySource, Scaling, Source
+from bochner.sources import Chunk, MemorySource, Scaling, Schema, Source
+from bochner.sources.beside import Beside
+from bochner.sources.scan import is_table, scan
 from bochner.stats import Folds, Sweep, Targets
 
 #: rows that data-dependent parts of a map are fitted on, and kernels compared on
@@ -64,6 +66,9 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     dtype_: str
     random_state: Any
     n_jobs: int | None
+    #: the columns of the rows that were fitted, and whether a source brought them
+    _schema: Schema
+    _streamed: bool
     drawn_: Drawn
     scaling_: Scaling
     search_: Search | None
@@ -73,21 +78,26 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Source):
             if y is not None or sample_weight is not None or groups is not None:
                 raise DataError("a source brings its own target, weights and groups; name them in scan(…)")
-            source = X.settle()
+            source = X.settle() if reset else X.with_schema(self._schema).settle()
             if reset:
+                self._schema, self._streamed = source.schema, True
                 self.n_features_in_ = source.d
                 if source.schema.names is not None:
                     self.feature_names_in_ = np.asarray(source.schema.names, dtype=object)
                 elif hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
-            elif source.d != self.n_features_in_:
-                raise DataError(f"the estimator was fitted on {self.n_features_in_} columns, the source has {source.d}")
             return source
+        if not reset and self._streamed and self._schema.columns and is_table(X):
+            rows = scan(X).with_schema(self._schema)
+            return rows.settle() if y is None else Beside(rows, y, sample_weight, groups).settle()
         values = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1 + reset
         )
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        return MemorySource(Rows(values, self._names()), y, weight, groups)
+        source = MemorySource(Rows(values, self._names()), y, weight, groups)
+        if reset:
+            self._schema, self._streamed = source.schema, False
+        return source
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)

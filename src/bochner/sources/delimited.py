@@ -28,9 +28,9 @@ class CsvTable(Table):
 
     n_rows: int | None = None
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, delimiter: str | None = None):
         self.name, self._path = str(path), path
-        self._delimiter = "\t" if ".tsv" in path.suffixes else ","
+        self._delimiter = delimiter or ("\t" if ".tsv" in path.suffixes else ",")
         self._names: list[str] | None = None
         pa = arrow()
         with reading(self.name):

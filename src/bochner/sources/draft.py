@@ -10,19 +10,24 @@ import numpy as np
 
 from bochner.errors import DataError
 from bochner.sources.columns import is_short, kind_of
-from bochner.sources.schema import Asked, Category, Column, Schema
+from bochner.sources.schema import Asked, Category, Column, Schema, listed
 from bochner.sources.tables import Table
 
 _ALIASES = {bool: "bool", int: "int64", float: "double"}
+
+
+def require_names(tables: Sequence[Table], asked: Asked) -> None:
+    """Refuse names that the first table lacks."""
+    names = [name for name, _ in tables[0].fields]
+    for name in (*asked.target, *(asked.features or ()), *asked.categories, asked.weight, asked.group, *asked.drop):
+        if name is not None and name not in names:
+            raise DataError(f"{_place(tables[0])}there is no column {name!r}; there are {listed(names)}", column=name)
 
 
 def drafted(tables: Sequence[Table], asked: Asked) -> Schema:
     """The columns of all tables that are features; categories and fills that must be learnt are still open."""
     names = [name for name, _ in tables[0].fields]
     others = {*asked.target, *asked.drop, asked.weight, asked.group}
-    for name in (*asked.target, *(asked.features or ()), *asked.categories, asked.weight, asked.group, *asked.drop):
-        if name is not None and name not in names:
-            raise DataError(f"{_place(tables[0])}there is no column {name!r}; there are {listed(names)}", column=name)
     wanted = [name for name in names if name not in others] if asked.features is None else list(asked.features)
     if not wanted:
         raise DataError(f"{_place(tables[0])}no column is left to learn from; there are {listed(names)}")
@@ -72,11 +77,6 @@ def precision(tables: Sequence[Table], columns: Sequence[Column]) -> type:
     """float32 where it holds all numbers exactly, else float64."""
     kinds = [table.type_of(column.name) for table in tables for column in columns if column.kind != "category"]
     return np.float32 if all(map(is_short, kinds)) else np.float64
-
-
-def listed(names: Sequence[Any], most: int = 8) -> str:
-    """Names for an error: not more than ``most``."""
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _place(table: Table) -> str:
