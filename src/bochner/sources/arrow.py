@@ -103,9 +103,9 @@ class TableSource(Source):
         if not self._settled:
             self._warn()
             self._count()
+            if not sum(table.n_rows or 0 for table in self._tables):
+                raise DataError(f"the source has no rows: {self._tables[0].name or 'the table'} holds none")
             self._columns = self._learnt(self._drafted)
-            if not self._counted():
-                raise DataError("the source has no rows")
             self._settled = True
         return self
 
@@ -143,9 +143,6 @@ class TableSource(Source):
                 "write it with smaller row groups",
                 stacklevel=4,
             )
-
-    def _counted(self) -> int:
-        return sum(table.n_rows or 0 for table in self._tables)
 
     def _count(self) -> None:
         """Count the rows of CSV files, and find the type that the labels of all of them have in common."""

@@ -38,11 +38,8 @@ class CsvTable(Table):
             if _all_numbers(schema.names) and schema.names != [str(i) for i in range(len(schema.names))]:
                 self._names = [str(i) for i in range(len(schema.names))]
                 schema = self._opened().schema
-        number = pa.types
-        self.fields = [
-            (field.name, pa.float64() if number.is_integer(field.type) or number.is_null(field.type) else field.type)
-            for field in schema
-        ]
+        whole = pa.types.is_integer
+        self.fields = [(field.name, pa.float64() if whole(field.type) else field.type) for field in schema]
 
     def _opened(self, columns: Sequence[str] = (), skip: int = 0, types: dict[str, Any] | None = None) -> Any:
         arrow()
@@ -65,6 +62,7 @@ class CsvTable(Table):
         import pyarrow.compute as compute
 
         types = {column: self.type_of(column) for column in columns}
+        types = {column: pa.float64() if pa.types.is_null(kind) else kind for column, kind in types.items()}
         with closing(_batches_of(self._opened(columns, start, types))) as batches:
             for batch in batches:
                 texts = [i for i, field in enumerate(batch.schema) if pa.types.is_string(field.type)]

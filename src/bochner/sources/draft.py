@@ -127,6 +127,9 @@ def _column(tables: Sequence[Table], name: str, asked: Asked) -> Column:
             column=name,
         )
     kind = next(iter(kinds), "category" if forced else "number")
+    for table in tables:
+        if kind_of(table.type_of(name)) == "nothing":  # its first values are missing, and tell no type
+            table.force(name, "string" if kind == "category" else "double")
     fill = asked.missing if isinstance(asked.missing, float) else None
     if kind == "category":
         fixed = None if given is None else tuple(given)
