@@ -49,7 +49,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("how", ["", ".gz", ".bz2"])
 @pytest.mark.parametrize("zero_based", [False, True])
-@pytest.mark.parametrize("block", [64, 1 << 19])
+@pytest.mark.parametrize("block", [900, 1 << 19])
 def test_rows_are_those_of_scikit_learn(tmp_path, monkeypatch, how, zero_based, block):
     monkeypatch.setattr(libsvm, "BLOCK", block)
     plain = dumped(tmp_path / "a.svm", zero_based=zero_based)

@@ -33,7 +33,7 @@ class CsvTable(Table):
         self._delimiter = delimiter or ("\t" if ".tsv" in path.suffixes else ",")
         self._names: list[str] | None = None
         pa = arrow()
-        with reading(self.name):
+        with reading(self.name, partial(self._explained, columns=[])):
             schema = self._opened().schema
             if _all_numbers(schema.names) and schema.names != [str(i) for i in range(len(schema.names))]:
                 self._names = [str(i) for i in range(len(schema.names))]
@@ -95,9 +95,10 @@ class CsvTable(Table):
         possible = {column: set(LADDER) for column in labels}
         texts = dict.fromkeys(columns, arrow().string())
         self.n_rows = 0
-        with reading(self.name):
+        explain = partial(self._explained, columns=columns)
+        with reading(self.name, explain):
             reader = self._opened(columns, 0, texts)
-        for batch in guarded(_batches_of(reader), self.name, partial(self._explained, columns=columns)):
+        for batch in guarded(_batches_of(reader), self.name, explain):
             self.n_rows += batch.num_rows
             for column in labels:
                 possible[column] -= {kind for kind in possible[column] if not _holds(batch[column], kind)}

@@ -191,7 +191,7 @@ def _called(where: Any) -> str:
 
 def is_table(where: Any) -> bool:
     """Whether something has named columns."""
-    names = ("__arrow_c_stream__", "__dataframe__", "column_names", "columns", "collect")
+    names = ("collect", "__arrow_c_stream__", "column_names", "columns")
     return isinstance(where, Mapping) or any(hasattr(where, name) for name in names)
 
 
