@@ -123,7 +123,7 @@ def test_what_is_not_finite_is_named(tmp_path, form):
         with pytest.raises(DataError, match=r"p2.npy: row 23 \(row 16 of the file\), column '3' is -inf"):
             whole(bochner.scan(FORMS[form](A, tmp_path)), 7)
     if "npy" not in form and "c" not in form:
-        with pytest.raises(DataError, match="cannot be filled|is -inf"):
+        with pytest.raises(DataError, match=r"cannot be filled|is -inf"):
             whole(bochner.scan(FORMS[form](A, tmp_path), missing=0), 7)
 
 
@@ -137,13 +137,13 @@ def test_npy_files_that_are_no_rows(tmp_path):
         with pytest.raises(DataError, match=said):
             bochner.scan(saved(tmp_path, "a.npy", array)).settle()
     np.save(tmp_path / "o.npy", np.array([[object()]]), allow_pickle=True)
-    with pytest.raises(DataError, match="o.npy holds Python objects, which are never loaded"):
+    with pytest.raises(DataError, match=r"o.npy holds Python objects, which are never loaded"):
         bochner.scan(tmp_path / "o.npy")
     path = saved(tmp_path, "a.npy", X)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="a.npy cannot be read"):
+    with pytest.raises(DataError, match=r"a.npy cannot be read"):
         bochner.scan(path)
-    with pytest.raises(DataError, match="b.npy has 4 columns, unlike .*a.npy, which has 5"):
+    with pytest.raises(DataError, match=r"b.npy has 4 columns, unlike .*a.npy, which has 5"):
         bochner.scan([saved(tmp_path, "a.npy", X), saved(tmp_path, "b.npy", X[:, 1:])])
 
 

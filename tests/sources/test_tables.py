@@ -189,7 +189,9 @@ def test_numbers_become_categories_when_asked(tmp_path, form):
 def test_a_value_that_is_no_known_category_is_named(tmp_path, form):
     where = ALL[form](TABLE.select(["colour", "long"]), tmp_path)
     row = int(np.flatnonzero(colour == 2)[0])
-    with pytest.raises(DataError, match=rf"row {row}, column 'colour' holds 'red', which is none of the 2 known") as error:
+    with pytest.raises(
+        DataError, match=rf"row {row}, column 'colour' holds 'red', which is none of the 2 known"
+    ) as error:
         whole(bochner.scan(where, categories={"colour": ["blue", "green"]}), 4)
     assert (error.value.row, error.value.column) == (row, "colour")
 
@@ -275,7 +277,7 @@ def test_what_is_no_number_is_refused(tmp_path, values):
             source.settle()
     assert bochner.scan(table, drop="odd").d == 1
     if not isinstance(values[0], list):
-        with pytest.raises(DataError, match="labels of type .* are not understood"):
+        with pytest.raises(DataError, match=r"labels of type .* are not understood"):
             whole(bochner.scan(table, "odd"))
 
 
@@ -325,7 +327,14 @@ def test_targets_weights_and_groups_from_elsewhere(tmp_path):
     n = np.arange(N)
     path = parquet(TABLE.select(["long"]), tmp_path)
     np.save(tmp_path / "y.npy", n % 3)
-    for target in (n % 3, pa.array(n % 3), pd.Series(n % 3), pl.Series(n % 3), tmp_path / "y.npy", str(tmp_path / "y.npy")):
+    for target in (
+        n % 3,
+        pa.array(n % 3),
+        pd.Series(n % 3),
+        pl.Series(n % 3),
+        tmp_path / "y.npy",
+        str(tmp_path / "y.npy"),
+    ):
         found = whole(bochner.scan(path, target, weight=n.astype(float), group=n % 5), 7)
         np.testing.assert_array_equal(found["y"], n % 3)
         np.testing.assert_array_equal(found["weight"], n)

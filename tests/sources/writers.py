@@ -29,19 +29,19 @@ def parquet(table, folder, name="rows", **options):
 
 
 def small_groups(table, folder, name="rows"):
-    return parquet(table, folder, name, row_group_size=3, data_page_size=64, compression="zstd")
+    return parquet(table, folder, name, row_group_size=max(3, len(table) // 40), data_page_size=64, compression="zstd")
 
 
 def feather(table, folder, name="rows"):
     path = folder / f"{name}.feather"
-    pa.feather.write_feather(table, path, compression="lz4", chunksize=5)
+    pa.feather.write_feather(table, path, compression="lz4", chunksize=max(5, len(table) // 40))
     return path
 
 
 def stream(table, folder, name="rows"):
     path = folder / f"{name}.arrow"
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table, max_chunksize=4)
+        writer.write_table(table, max_chunksize=max(4, len(table) // 40))
     return path
 
 
@@ -72,7 +72,7 @@ FILES = {
 }
 OBJECTS = {
     "arrow": lambda table, folder: table,
-    "reader": lambda table, folder: table.to_reader(max_chunksize=7),
+    "reader": lambda table, folder: table.to_reader(max_chunksize=max(7, len(table) // 40)),
     "streamed": lambda table, folder: Streamed(table),
     "pandas": lambda table, folder: table.to_pandas().set_index(pd.Index(range(5, 5 + len(table)), name="n")),
     "polars": lambda table, folder: pl.from_arrow(table),
