@@ -105,6 +105,17 @@ def test_many_files_are_one_source(tmp_path, kind):
 
 
 @pytest.mark.parametrize("form", ALL)
+def test_names_of_any_kind(tmp_path, form):
+    names = ["a", "a.b", "a b", "α", "x=1", "9", ' "q" ']
+    table = pa.table({name: [float(i), i + 0.5] for i, name in enumerate(names)})
+    for picked in (names, names[1:], ["a"], ["a.b"], names[::-1]):
+        source = bochner.scan(ALL[form](table, tmp_path), features=picked)
+        assert source.schema.names == tuple(picked)
+        first = [float(names.index(name)) for name in picked]
+        np.testing.assert_array_equal(whole(source, 1)["X"], [first, np.add(first, 0.5)])
+
+
+@pytest.mark.parametrize("form", ALL)
 def test_one_row(tmp_path, form):
     source = scanned(ALL[form](TABLE.slice(3, 1), tmp_path), drop=["note", "number", "label"], target=None)
     (chunk,) = source.chunks()
@@ -137,6 +148,13 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path):
     finally:
         type(read)._batches = original
     assert asked == [["short", "label"]]
+
+
+def test_a_target_is_no_feature():
+    with pytest.raises(DataError, match="the target 'label' is among the features"):
+        bochner.scan(TABLE, "label", ["label", "long"]).settle()
+    with pytest.raises(DataError, match="the target 1 is among the features"):
+        bochner.scan(np.eye(3), 1, [0, 1])
 
 
 # ---- columns that hold several numbers ------------------------------------------------------------
@@ -251,6 +269,9 @@ def test_a_column_without_a_value_is_refused(tmp_path):
 def test_missing_is_one_of_a_few_words():
     with pytest.raises(DataError, match="missing is 'refuse', 'mean', 'median', 'most_frequent' or a finite number"):
         bochner.scan(GAPPY, missing="guess")
+    for wrong in (None, True, np.nan, [1.0]):
+        with pytest.raises(DataError, match="missing is 'refuse'"):
+            bochner.scan(GAPPY, missing=wrong)
 
 
 # ---- other types ----------------------------------------------------------------------------------

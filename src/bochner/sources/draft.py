@@ -10,7 +10,7 @@ import numpy as np
 
 from bochner.errors import DataError
 from bochner.sources.columns import is_short, kind_of
-from bochner.sources.schema import Asked, Category, Column, Schema, listed
+from bochner.sources.schema import Asked, Category, Column, Schema, listed, refuse_target
 from bochner.sources.tables import Table
 
 _ALIASES = {bool: "bool", int: "int64", float: "double"}
@@ -29,6 +29,7 @@ def drafted(tables: Sequence[Table], asked: Asked) -> Schema:
     names = [name for name, _ in tables[0].fields]
     others = {*asked.target, *asked.drop, asked.weight, asked.group}
     wanted = [name for name in names if name not in others] if asked.features is None else list(asked.features)
+    refuse_target(asked.target, wanted)
     if not wanted:
         raise DataError(f"{_place(tables[0])}no column is left to learn from; there are {listed(names)}")
     if asked.features is None:

@@ -18,7 +18,7 @@ def checked_missing(missing: str | float) -> str | float:
     """What a user asks for missing values: one of ``HOW``, or a finite number."""
     if isinstance(missing, str) and missing in HOW:
         return missing
-    if not isinstance(missing, (str, bool)) and np.isfinite(missing):
+    if isinstance(missing, (int, float, np.number)) and not isinstance(missing, bool) and np.isfinite(missing):
         return float(missing)
     raise DataError(f"missing is {', '.join(map(repr, HOW))} or a finite number; got {missing!r}")
 

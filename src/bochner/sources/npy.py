@@ -19,7 +19,7 @@ from bochner.sources.columns import gap
 from bochner.sources.files import placed, reading
 from bochner.sources.fills import Fills
 from bochner.sources.memory import places, weights_of
-from bochner.sources.schema import Asked, Schema
+from bochner.sources.schema import Asked, Schema, refuse_target
 
 
 def mapped(path: Path) -> Any:
@@ -89,6 +89,7 @@ class ArraySource(Source):
         asked = self._asked
         if asked.features is not None:
             picks = [self._number(name) for name in asked.features]
+            refuse_target(self._target, picks)
         else:
             others = {*self._target, self._weight, self._group, *map(self._number, asked.drop)}
             picks = [j for j in range(self._width) if j not in others]

@@ -150,3 +150,10 @@ class Asked:
 def listed(names: Sequence[Any], most: int = 8) -> str:
     """Names for an error: not more than ``most``."""
     return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def refuse_target(target: Sequence[Any], features: Sequence[Any]) -> None:
+    """A target that is a feature too would be predicted from itself."""
+    both = [name for name in target if name in features]
+    if both:
+        raise DataError(f"the target {listed(both)} is among the features; name it as one of the two", column=both[0])
