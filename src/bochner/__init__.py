@@ -11,8 +11,9 @@ _HOMES = {
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "load": "bochner.saved",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.model import Model
+from bochner.saved import save
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
@@ -283,6 +285,11 @@ class KernelPredictor(KernelEstimator):
         self.moments_ = kept
         self._solve(None)
         return self
+
+    def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
+        """Write the model to a file for ``bochner.load``; with its moments it can be updated later."""
+        check_is_fitted(self, "model_")
+        save(self.model_, path, self._kept() if moments else None, report=str(self.report_))
 
     def _kept(self) -> Moments:
         if self.moments_ is None:
