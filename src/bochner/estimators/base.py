@@ -16,7 +16,7 @@ from bochner.errors import DataError
 from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
-from bochner.run import Flow, Local, Meter
+from bochner.run import Flow, Journal, Local, Meter
 from bochner.sources import Chunk, MemorySource, Scaling, Source
 from bochner.stats import Folds, Sweep, Targets
 
@@ -67,6 +67,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     drawn_: Drawn
     scaling_: Scaling
     search_: Search | None
+    #: keeps the sweeps of a fit that can be resumed
+    _journal: Journal | None = None
 
     def _source(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, *, reset: bool) -> Source:
         """X itself where it is a source; else a source of the checked rows of an array or table."""
@@ -152,7 +154,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
         """One pass over a flow, on ``n_jobs`` threads."""
         meter = Meter(what or type(self).__name__) if progress else None
-        return partial(Local(threads=self.n_jobs, progress=meter).sweep, flow)
+        local = Local(threads=self.n_jobs, progress=meter)
+        return partial(local.sweep, flow) if self._journal is None else partial(self._journal.sweep, local, flow)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
