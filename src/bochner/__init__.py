@@ -12,8 +12,9 @@ _HOMES = {
     "KernelFeatures": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
     "load": "bochner.saved",
+    "scan": "bochner.sources.scan",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels", "load"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +22,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'bochner' has no attribute {name!r}")
     module = import_module(_HOMES[name])
-    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    return module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

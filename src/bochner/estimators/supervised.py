@@ -112,7 +112,7 @@ class KernelPredictor(KernelEstimator):
         self._require_options()
         self._seconds: dict[str, float] = {}
         seed = seed_of(self.random_state)
-        self.targets_, self._folds, self._schema = targets, Folds(self.folds, seed), source.schema
+        self.targets_, self._folds = targets, Folds(self.folds, seed)
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL

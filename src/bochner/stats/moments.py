@@ -230,10 +230,9 @@ class Moments(Statistic):
     @property
     def parts(self) -> dict[int, Part]:
         """By fold; rows without a target under ``UNLABELLED``."""
-        for key, sums in sorted(self._sums.items()):
-            part = sums.part()
+        for key in sorted(self._sums):
+            part = self._sums.pop(key).part()  # one fold after another: the sums of a fold go before the next is made
             self._done[key] = self._done[key] + part if key in self._done else part
-        self._sums.clear()
         return dict(sorted(self._done.items()))
 
     def __add__(self, other: Self) -> Self:
