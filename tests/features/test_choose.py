@@ -214,3 +214,36 @@ def test_columns_in_another_order_are_refused():
         np.testing.assert_array_equal(known(Rows(X, ("a", "b", "c"))), known(X))
         with pytest.raises(DataError, match="column 0 is 'c', and the map was drawn for 'a' there"):
             known(Rows(X[:, ::-1], ("c", "b", "a")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gaussian(gamma=median).over(gaussian(gamma=median) + chi2())",
+        "cauchy().over(2*gaussian(gamma=median) + matern(nu=1.5))",
+        "matern(nu=1.5).over(gaussian(gamma=scale) * laplacian(gamma=mean))",
+        "(gaussian(gamma=median) + laplacian(gamma=mean)).normalized().on(0:3)",
+        "compose(polynomial(degree=2), gaussian(gamma=median) + vovk_infinite(scale=norm) + linear())",
+        "gaussian(gamma=median) + (vovk_infinite(scale=norm) + linear())",
+    ],
+)
+def test_parameters_left_to_the_data_are_the_same_inside_and_outside(text):
+    """Numbers that only stand in while a map is chosen must not stay in its parts."""
+    d = 3
+    X = 10.0 * unit_ball(300, d)
+    kernel = kernels.parse(text)
+    drawn = features.choose(kernel, 512, d).draw(d, seed=0, sample=X[:200])
+    assert drawn.kernel == kernel.resolve(X[:200])
+    assert features.error(drawn, X[200:]).frobenius < 0.2
+
+
+def test_sums_of_a_small_budget_fall_back_to_landmarks():
+    d = 7
+    X = unit_ball(100, d)
+    kernel = kernels.parse("chi2() + gaussian(gamma=1) + polynomial(degree=2) + 0.5")
+    recipe = features.choose(kernel, 16, d)
+    assert isinstance(recipe, features.Nystroem)
+    assert "fewer" in recipe.why
+    assert recipe.draw(d, 0, sample=X).width == 16
+    over = kernels.parse("gaussian(gamma=1).over(chi2() + gaussian(gamma=1))")
+    assert features.choose(over, 16, d).draw(d, 0, sample=X).width <= 16

@@ -33,6 +33,7 @@ from bochner.kernels import (
     JensenShannon,
     Normalized,
     On,
+    Over,
     Product,
     Scale,
     Sum,
@@ -204,9 +205,10 @@ def _additive(kernel: Kernel, D: int, d: int) -> FeatureMap:
 def _over(kernel: Kernel, D: int, d: int) -> FeatureMap:
     found, spectrum = _facts(kernel, d).radial(), _facts(kernel, d).spectrum()
     assert found is not None
-    outer, inner = found
     if spectrum is not None:
         return _fourier(kernel, spectrum, D, d)
+    # Not the stand-ins, whose numbers would stay in the parts of a composite inner kernel.
+    outer, inner = (kernel.outer, kernel.inner) if isinstance(kernel, Over) else found
     return _chain(kernel, outer, inner, D, d)
 
 
@@ -224,7 +226,7 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
     """
     profile = _facts(inner, d).profile()
     if profile is None:
-        firsts = [rule(inner, max(D, 4), d)]
+        firsts = [rule(inner, max(D, _least(inner, d)), d)]
     else:
         sizes = (1,) if profile.name == "root" else (5, 9) if profile.kinked else (3, 5)
         firsts = [_additive(inner, each * d, d) for each in sizes]
@@ -238,17 +240,21 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
 
 def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:
     """Dot products join into one series and additive kernels into one profile; the rest stands alone."""
-    groups: list[Kernel] = []
-    for fact in ("series", "profile"):
-        same = tuple(k for k in kernel.parts if getattr(_facts(k, d), fact)() is not None)
-        if same:
-            groups.append(same[0] if len(same) == 1 else Sum(same))
-    groups += [k for k in kernel.parts if _facts(k, d).series() is None and _facts(k, d).profile() is None]
-    if len(groups) == 1:
-        return rule(groups[0], D, d) if not isinstance(groups[0], Sum) else _additive(kernel, D, d)
-    parts = tuple(rule(k, max(D, _least(k, d)), d) for k in groups)
+    facts = [_facts(k, d) for k in kernel.parts]
+    dots = tuple(i for i, k in enumerate(facts) if k.series() is not None)
+    additive = tuple(i for i, k in enumerate(facts) if k.profile() is not None)
+    alone = [(i,) for i in range(len(facts)) if i not in dots + additive]
+    places = tuple(place for place in (dots, additive, *alone) if place)
+    if len(places) == 1:
+        return _additive(kernel, D, d)
+    groups = [kernel.joined(place) for place in places]
     least = tuple(_least(k, d) for k in groups)
-    return Stacked(kernel, D, parts, least, why="stacked maps, the budget split where it lowers the error most")
+    if sum(least) > D:
+        why = f"{D} features are fewer than the {sum(least)} that maps of the parts need: randomly pivoted landmarks"
+        return Nystroem(kernel, D, why=why)
+    parts = tuple(rule(k, max(D, low), d) for k, low in zip(groups, least, strict=True))
+    why = "stacked maps, the budget split where it lowers the error most"
+    return Stacked(kernel, D, parts, least, places, why=why)
 
 
 def _product(kernel: Product, D: int, d: int) -> FeatureMap:
@@ -282,9 +288,10 @@ def _least(kernel: Kernel, d: int) -> int:
         return _least(kernel.inner, d)
     if isinstance(kernel, On):
         return _least(kernel.inner, len(kernel.columns))
-    if kernel.profile() is not None:
+    facts = _facts(kernel, d)
+    if facts.profile() is not None:
         return 3 * d
-    if isinstance(kernel, Sum) and kernel.series() is None:
+    if isinstance(kernel, Sum) and facts.series() is None:
         return sum(_least(part, d) for part in kernel.parts)
     return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
 

@@ -12,7 +12,7 @@ from bochner.arrays import Float64, Rows, dense
 from bochner.errors import MapError
 from bochner.features.algebra import Concatenate
 from bochner.features.base import Drawn, FeatureMap, register
-from bochner.kernels import Scale
+from bochner.kernels import Scale, Sum
 from bochner.seeds import Seed
 
 _TRIAL_ROWS = 192
@@ -91,15 +91,18 @@ class Stacked(FeatureMap):
 
     parts: tuple[FeatureMap, ...] = ()
     least: tuple[int, ...] = ()
+    #: which terms of the sum each part stands for
+    places: tuple[tuple[int, ...], ...] = ()
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
+        assert isinstance(self.kernel, Sum)
         room = self.n_features - sum(self.least)
         if room < 0:
             raise MapError(
                 f"{self.n_features} features are too few for {self.kernel}: it needs at least {sum(self.least)}"
             )
-        names = None if sample is None else sample.names
-        kernels = [p.kernel.bound(names, d).resolve(None if sample is None else sample.values) for p in self.parts]
+        # The terms of the whole kernel: what the data decide is decided once, on the whole sample.
+        kernels = [self.kernel.joined(place) for place in self.places]
         parts = [replace(p, kernel=k) for p, k in zip(self.parts, kernels, strict=True)]
         if sample is None:
             factors = np.array([k.factor if isinstance(k, Scale) else 1.0 for k in kernels])
