@@ -5,7 +5,7 @@ import pytest
 
 from bochner import features, kernels
 from bochner.arrays import Rows
-from bochner.errors import DataError, KernelError, MapError
+from bochner.errors import DataError, DomainError, KernelError, MapError
 from bochner.features.deciding import split
 from bochner.features.error import sized_for
 
@@ -131,8 +131,8 @@ def test_the_split_of_a_budget_stops_where_a_part_is_exact():
 
 def test_dot_products_of_a_sum_join_into_one_series():
     kernel = kernels.Polynomial(2) + kernels.Exponential()
-    recipe = features.choose(kernel, 100, 5)
-    assert isinstance(recipe, features.OptimalMaclaurin)
+    drawn = features.choose(kernel, 100, 5).draw(5)
+    assert isinstance(drawn.map, features.OptimalMaclaurin)
 
 
 def test_without_rows_or_columns_the_choice_is_refused():
@@ -247,3 +247,23 @@ def test_sums_of_a_small_budget_fall_back_to_landmarks():
     assert recipe.draw(d, 0, sample=X).width == 16
     over = kernels.parse("gaussian(gamma=1).over(chi2() + gaussian(gamma=1))")
     assert features.choose(over, 16, d).draw(d, 0, sample=X).width <= 16
+
+
+@pytest.mark.parametrize("text", ["vovk_real(degree=200)", "vovk_infinite(scale=1.02)", "polynomial(degree=60)"])
+def test_where_random_maps_fail_landmarks_are_chosen(text):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    X *= rng.uniform(0.3, 1.0, (400, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = kernels.parse(text)
+    drawn = features.choose(kernel, 128, 2).draw(2, 0, sample=X[:300])
+    assert isinstance(drawn.map, features.Nystroem)
+    assert "more than half" in drawn.map.why
+    assert features.error(drawn, X[300:]).frobenius < 0.3
+    few = features.choose(kernels.VovkInfinite(8.0), 128, 2).draw(2, 0, sample=X[:300])
+    assert isinstance(few.map, features.OptimalMaclaurin)
+
+
+def test_rows_at_which_the_kernel_overflows_are_refused():
+    X = np.array([[0.1, 0.1], [3.0, 3.0]])
+    with pytest.raises(DomainError, match="overflows float64 at row 1"):
+        features.choose(kernels.Exponential(0.01), 64, 2).draw(2, 0, sample=X)

@@ -45,6 +45,7 @@ from bochner.seeds import Seed
 
 _SOBOL = 16  # coordinates up to which Sobol' points beat orthogonal frequencies …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
+_SHORT = 9  # coefficients of series of which random maps always serve
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
 
@@ -103,9 +104,13 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
         return NormalizedMap(kernel, D, inner, why=f"divided by √K(x, x): {inner.why}")
     if isinstance(kernel, Exponential):
         return _exponential(kernel, D, d)
-    if facts.series() is not None:
+    series = facts.series()
+    if series is not None:
         why = "low degrees exact, the others by complex Hadamard sketches in the best shares"
-        return OptimalMaclaurin(kernel, D, why=why)
+        maclaurin = OptimalMaclaurin(kernel, D, why=why)
+        if series.length is not None and series.length <= _SHORT:
+            return maclaurin
+        return _best(kernel, D, [maclaurin], _landmarks(kernel, D))
     if facts.radial() is not None:
         return _over(kernel, D, d)
     if isinstance(kernel, Sum):
@@ -122,6 +127,11 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     if isinstance(kernel, Compose):
         return _composed(kernel, D, d)
     return Nystroem(kernel, D, why="no explicit map is known for this kernel: randomly pivoted landmarks")
+
+
+def _landmarks(kernel: Kernel, D: int) -> FeatureMap:
+    """Where random maps fail: products of many factors, or values that differ by many orders of magnitude."""
+    return Nystroem(kernel, D, why="random maps are off by more than half of the kernel: randomly pivoted landmarks")
 
 
 def _facts(kernel: Kernel, d: int) -> Kernel:
@@ -162,7 +172,7 @@ def _exponential(kernel: Kernel, D: int, d: int) -> FeatureMap:
     why = "e^{‖x‖²/2σ²} times Gaussian features: these data reach far"
     fourier = [FourierExponential(kernel, D, frequencies=law, why=f"{why} ({law})") for law in laws]
     centred = TaylorExponential(kernel, D, why=f"{taylor.why}, around the mean of the data")
-    return _best(kernel, D, [taylor, centred, *fourier])
+    return _best(kernel, D, [taylor, centred, *fourier], _landmarks(kernel, D))
 
 
 def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
@@ -296,8 +306,10 @@ def _least(kernel: Kernel, d: int) -> int:
     return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
 
 
-def _best(kernel: Kernel, D: int, candidates: Sequence[FeatureMap]) -> FeatureMap:
-    if len(candidates) == 1:
+def _best(kernel: Kernel, D: int, candidates: Sequence[FeatureMap], resort: FeatureMap | None = None) -> FeatureMap:
+    if len(candidates) == 1 and resort is None:
         return candidates[0]
     why = f"decided when drawn: {'; or '.join(c.why for c in candidates)}"
-    return Best(kernel, D, tuple(candidates), why=why)
+    if resort is not None:
+        why = f"{why}; or, where {resort.why}"
+    return Best(kernel, D, tuple(candidates), resort, why=why)
