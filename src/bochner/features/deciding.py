@@ -18,7 +18,7 @@ from bochner.seeds import Seed
 _TRIAL_ROWS = 192
 _TRIALS = 3
 _SIZES = 5
-#: a mean squared error, as a share of the kernel's mean square, at which a map is of little use
+#: the square of one half: an error of half the kernel makes a map of little use
 _POOR = 0.25
 
 
@@ -62,7 +62,7 @@ class Best(FeatureMap):
     """
 
     candidates: tuple[FeatureMap, ...] = ()
-    #: tried where every candidate is off by more than half of the kernel
+    #: taken where every candidate is off by more than half of the kernel, and it is twice as good
     resort: FeatureMap | None = None
 
     def sized(self, n_features: int) -> Any:
@@ -83,8 +83,11 @@ class Best(FeatureMap):
         trials = [self._trial(c, d, seed, fit, rows, exact) for c in able]
         if self.resort is not None and min(error for error, _ in trials) > _POOR * scale:
             most = min(self.n_features, fit.values.shape[0])
-            able.append(replace(self.resort, kernel=self.kernel).sized(most))
-            trials.append(self._trial(able[-1], d, seed, fit, rows, exact))
+            resort = replace(self.resort, kernel=self.kernel).sized(most)
+            trial = self._trial(resort, d, seed, fit, rows, exact)
+            if trial[0] <= _POOR * min(error for error, _ in trials):
+                able.append(resort)
+                trials.append(trial)
         errors = [error for error, _ in trials]
         best = int(np.argmin(errors))
         refusal = trials[best][1]
