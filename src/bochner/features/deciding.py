@@ -62,7 +62,7 @@ class Best(FeatureMap):
     """
 
     candidates: tuple[FeatureMap, ...] = ()
-    #: taken where every candidate is off by more than half of the kernel, and it is twice as good
+    #: one more where every candidate is off by more than half of the kernel
     resort: FeatureMap | None = None
 
     def sized(self, n_features: int) -> Any:
@@ -85,7 +85,7 @@ class Best(FeatureMap):
             most = min(self.n_features, fit.values.shape[0])
             resort = replace(self.resort, kernel=self.kernel).sized(most)
             trial = self._trial(resort, d, seed, fit, rows, exact)
-            if trial[0] <= _POOR * min(error for error, _ in trials):
+            if trial[0] <= 2.0 * _POOR * scale:  # an error of about one may be luck against heavy tails
                 able.append(resort)
                 trials.append(trial)
         errors = [error for error, _ in trials]
