@@ -267,3 +267,13 @@ def test_rows_at_which_the_kernel_overflows_are_refused():
     X = np.array([[0.1, 0.1], [3.0, 3.0]])
     with pytest.raises(DomainError, match="overflows float64 at row 1"):
         features.choose(kernels.Exponential(0.01), 64, 2).draw(2, 0, sample=X)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Hellinger(), kernels.Chi2(), 2.0 * kernels.JensenShannon()], ids=str)
+@pytest.mark.parametrize("with_sample", [True, False])
+def test_fewer_features_than_columns_stay_within_the_budget(kernel, with_sample):
+    d = 20
+    X = unit_ball(100, d)
+    drawn = features.choose(kernel, 12, d).draw(d, seed=0, sample=X[:60] if with_sample else None)
+    assert drawn.width <= 12
+    assert features.error(drawn, X[60:]).frobenius < (0.3 if with_sample else 1.2)  # √(2/12), give or take

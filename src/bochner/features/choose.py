@@ -24,6 +24,7 @@ from bochner.features.maclaurin import Compositional
 from bochner.features.mercer import Mercer1D
 from bochner.features.nystroem import Nystroem
 from bochner.features.optimal import OptimalMaclaurin
+from bochner.features.projected import Projected
 from bochner.features.sampled import SampledSignature
 from bochner.kernels import (
     Compose,
@@ -197,11 +198,17 @@ def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
 def _additive(kernel: Kernel, D: int, d: int) -> FeatureMap:
     profile = kernel.profile()
     assert profile is not None
-    if profile.name == "root":
-        return SampledSignature(kernel, d, why="x^{degree/2} is the exact map")
+    exact = profile.name == "root"
     if D < d:
-        why = f"{D} features are fewer than {d} columns, too few for an additive map: randomly pivoted landmarks"
-        return Nystroem(kernel, D, why=why)
+        few = f"{D} features are fewer than {d} columns, too few for an additive map"
+        landmarks = Nystroem(kernel, D, why=f"{few}: randomly pivoted landmarks")
+        if profile.signature is None:
+            return landmarks
+        inner = SampledSignature(kernel, d if exact else 3 * d)
+        mixed = Projected(kernel, D, inner, why=f"{few}: random combinations of the columns of one")
+        return _best(kernel, D, [landmarks, mixed])
+    if exact:
+        return SampledSignature(kernel, d, why="x^{degree/2} is the exact map")
     fitted = Mercer1D(
         kernel, D, why=f"{D // d} Mercer functions for each column, the best for the entries of the sample"
     )
