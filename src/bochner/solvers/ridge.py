@@ -90,7 +90,7 @@ class Prepared:
             outcome = Outcome.SINGULAR
         elif whole.min(initial=np.inf) < self.floor:
             outcome = Outcome.BELOW_PRECISION
-        coef = vectors @ (self._rotated * _inverse(whole)[:, None])
+        coef = vectors @ (self._rotated * inverses(whole)[:, None])
         intercept = self.part.target_mean - self.part.mean @ coef
         return Solution(coef, intercept, outcome, {"penalty": float(penalty)})
 
@@ -101,14 +101,14 @@ class Prepared:
     def residual(self, penalty: float) -> Float64:
         """Σ w (t − f)² on the rows of the moments, for each target."""
         values = self._eigen[0]
-        inverse = _inverse(values + penalty)
+        inverse = inverses(values + penalty)
         fitted = np.square(self._rotated) * (inverse * (2.0 - values * inverse))[:, None]
         return np.asarray(np.maximum(self.part.target_scatter - fitted.sum(axis=0), 0.0))
 
     def degrees_of_freedom(self, penalty: float) -> float:
         """tr S(S + penalty)⁻¹, and one for the intercept."""
         values = self._eigen[0]
-        return 1.0 + float((values * _inverse(values + penalty)).sum())
+        return 1.0 + float((values * inverses(values + penalty)).sum())
 
     def gcv(self, penalty: float) -> Float64:
         """n · residual / (n − degrees of freedom)² for each target (Golub, Heath & Wahba 1979)."""
@@ -136,7 +136,7 @@ class Prepared:
     def spread(self, penalty: float) -> Float64:
         """F with Var f(x) = σ² (‖(z(x) − mean) F‖² + 1/n) at a row x."""
         values, vectors = self._eigen
-        return np.asarray(vectors * np.sqrt(_inverse(values + penalty)))
+        return np.asarray(vectors * np.sqrt(inverses(values + penalty)))
 
 
 def _usable(values: Float64) -> NDArray[np.bool_]:
@@ -144,7 +144,8 @@ def _usable(values: Float64) -> NDArray[np.bool_]:
     return np.asarray(values > len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 1e-300))
 
 
-def _inverse(values: Float64) -> Float64:
+def inverses(values: Float64) -> Float64:
+    """1/values, and 0 where they are rounding."""
     usable = _usable(values)
     return np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
 
@@ -174,6 +175,22 @@ class Surface:
     #: (folds, sizes, penalties): summed over the targets, weighted mean over the rows of the fold
     by_fold: Float64
     baseline: Float64
+
+    @classmethod
+    def gathered(
+        cls,
+        sizes: Sequence[int],
+        penalties: Float64,
+        squared: Sequence[Float64],
+        baseline: Sequence[Float64],
+        weights: Sequence[float],
+    ) -> Surface:
+        """From each fold's sums of squared errors (sizes, penalties, targets), those of the mean, and Σw."""
+        share = np.array(weights)
+        errors = np.asarray(squared)
+        by_fold = errors.sum(axis=3) / share[:, None, None]
+        total = share.sum()
+        return cls(tuple(sizes), penalties, errors.sum(axis=0) / total, by_fold, np.sum(baseline, axis=0) / total)
 
     @property
     def mean(self) -> Float64:
@@ -217,12 +234,8 @@ def surface(
         weights.append(held.weight)
         if change is not None:
             train, held = change(train, held)
-        squared.append([path_errors(train.leading(width), held.leading(width), values) for width in widths])
-    share = np.array(weights)
-    errors = np.asarray(squared)
-    by_fold = errors.sum(axis=3) / share[:, None, None]
-    total = share.sum()
-    return Surface(widths, values, errors.sum(axis=0) / total, by_fold, np.sum(baseline, axis=0) / total)
+        squared.append(np.stack([path_errors(train.leading(width), held.leading(width), values) for width in widths]))
+    return Surface.gathered(widths, values, squared, baseline, weights)
 
 
 def splits(folds: Sequence[Part]) -> Iterator[tuple[Part, Part]]:
