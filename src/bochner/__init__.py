@@ -11,8 +11,9 @@ _HOMES = {
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "Reduction": "bochner.estimators",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "Reduction", "__version__", "features", "kernels"]
 
 
 def __getattr__(name: str) -> Any:

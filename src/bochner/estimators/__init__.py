@@ -2,6 +2,7 @@
 
 from bochner.estimators.classifier import KernelClassifier
 from bochner.estimators.features import KernelFeatures
+from bochner.estimators.reduced import Reduction
 from bochner.estimators.regressor import KernelRegressor
 
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "Reduction"]

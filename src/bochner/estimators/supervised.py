@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, rows_of, shares_of
+from bochner.estimators.reduced import ReducedMixin, Stage, after_pca, first_stage
 from bochner.model import Model
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
@@ -40,13 +42,13 @@ def _updatable(estimator: Any) -> bool:
     return True
 
 
-class KernelPredictor(KernelEstimator):
+class KernelPredictor(ReducedMixin, KernelEstimator):
     """What KernelRegressor and KernelClassifier share.
 
     Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
     statistics that updates go by), ``map_``, ``kernel_``, ``drawn_``, ``scaling_``, ``targets_``,
     ``alpha_``, ``coef_`` (outputs, features), ``intercept_`` (outputs,), ``rows_seen_`` (the number that
-    the next row gets).
+    the next row gets), ``pca_`` (the principal components that were learnt on, or None).
     """
 
     classify: ClassVar[bool]
@@ -105,8 +107,16 @@ class KernelPredictor(KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
+        self._require_reduction(self.loss, self.n_features)
+        self._stage = Stage()
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        if (how := self._reduction) is not None:
+            flow = self._flow(source, self.targets_)
+            sweep = partial(self._sweep, flow, progress, f"{type(self).__name__}, first of two passes")
+            with self._timed("sweeping for the first stage"):
+                outputs = self.targets_.outputs
+                self._stage = first_stage(how, self.drawn_, outputs, self._folds.count, sweep, self._noise)
         self.moments_ = self._collect(source, 0, progress)
         if not self.moments_.total().count:
             raise DataError("no row has a target (all are missing); there is nothing to learn from")
@@ -114,12 +124,12 @@ class KernelPredictor(KernelEstimator):
         self._solve(sample)
 
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
-        flow = self._flow(source, self.targets_, self._folds, first=first)
+        flow = self._flow(source, self.targets_, self._folds, first=first).with_drawn(self._gathered)
         with self._timed("sweeping"):
             return self._sweep(flow, progress)(self._empty())
 
     def _empty(self) -> Moments:
-        return Moments(self.drawn_.width, self.targets_.outputs, folds=self._folds.count)
+        return Moments(self._gathered.width, self.targets_.outputs, folds=self._folds.count)
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -134,6 +144,11 @@ class KernelPredictor(KernelEstimator):
     def _solve(self, sample: Chunk | None) -> None:
         """Coefficients from the moments."""
         moments = self._kept()
+        if (how := self._reduction) is not None:
+            with self._timed("solving"):
+                learnt = after_pca(moments, self.alpha, self._noise, how, self.drawn_, self._stage)
+            self._settle(learnt, sample)
+            return
         choose = isinstance(self.n_features, (list, tuple))
         if choose and not self.map_.prefix_stable:
             raise SolverError(
@@ -167,6 +182,8 @@ class KernelPredictor(KernelEstimator):
             self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
         )
         self.alpha_ = learnt.penalty
+        self._reduced = learnt.reduced
+        self.pca_ = None if learnt.reduced is None else learnt.reduced.components
         self.coef_, self.intercept_ = solution.coef.T, solution.intercept
         self.n_iter_ = max(1, int(solution.info.get("sweeps", 1)))
         total = None if self.moments_ is None else self.moments_.total()
@@ -191,6 +208,8 @@ class KernelPredictor(KernelEstimator):
             surface=learnt.surface,
             search=self.search_,
             notes=learnt.notes,
+            pca="" if learnt.reduced is None else learnt.reduced.why,
+            rank=None if self.pca_ is None else self.pca_.rank,
             seconds=dict(self._seconds),
         )
 
