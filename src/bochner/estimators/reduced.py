@@ -18,7 +18,7 @@ from bochner.estimators.learning import Learnt, by_criterion, penalties_of
 from bochner.features import Drawn
 from bochner.features.pca import Blockwise
 from bochner.run import Flow
-from bochner.solvers import Prepared, Solution, Surface, ridge
+from bochner.solvers import Prepared, Solution, ridge
 from bochner.solvers import pca as solver
 from bochner.solvers.pca import Components
 from bochner.stats import BlockMoments, Moments, Part, Sweep
@@ -163,7 +163,8 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
     found = replace(found, trace=found.trace / stage.share)
     ranks, rank_why = _ranks(how, found, noise)
     penalties = penalties_of(alpha, total)
-    surface: Surface | None = None
+    surface, hidden = None, False
+    notes: tuple[str, ...] = ()
     if len(penalties) == 1 and not how.chooses:
         rank, penalty, why = ranks[-1], float(penalties[0]), "as given"
     elif isinstance(alpha, str) and alpha != "cv":
@@ -171,12 +172,15 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
             raise SolverError(f"alpha={alpha!r} does not compare ranks; use alpha='cv', or give the rank as a number")
         rank = ranks[-1]
         part = total.transformed(found.leading(rank).basis)
-        penalty, why = by_criterion(Prepared(part, _noise_of(noise, total, part)), penalties, alpha)
+        penalty, why = by_criterion(Prepared(part, solver.noise_within(part, total, noise)), penalties, alpha)
     else:
-        surface = solver.cross_validated(folds, penalties, ranks, extra, blocks, each)
+        surface = solver.cross_validated(folds, penalties, ranks, extra, blocks, each, noise)
         rank = surface.best()[0] if how.chooses else ranks[-1]
         penalty = surface.best_for(rank)
         why = f"the best of {len(penalties)} by exact cross-validation over {len(folds)} folds"
+        hidden = surface.hidden(rank)
+        if hidden:
+            notes = ("smaller penalties may be better, but rounding of the moments hides their held-out error",)
     solution, part = _solved(total, found.leading(rank), penalty, noise)
 
     def without() -> dict[int, Solution]:
@@ -205,7 +209,9 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
         "one factorisation of the moments of principal components",
         total.width,
         surface,
-        without=without,
+        notes,
+        hidden,
+        without,
         reduced=Reduced(kept, part, of),
     )
     return learnt if stage.drawn is None else _folded(learnt, stage.drawn)
@@ -229,16 +235,10 @@ def _ranks(how: Reduction, found: Components, noise: float) -> tuple[list[int], 
     return sorted({max(1, rank // share) for share in (8, 4, 2, 1)}), "all" if how.rank is None else "as given"
 
 
-def _noise_of(noise: float, whole: Part, part: Part) -> float:
-    """Rounding of the features as a share of the mean diagonal of their components."""
-    mean = float(np.trace(whole.scatter)) / whole.width
-    return noise * mean / max(float(np.trace(part.scatter)) / part.width, 1e-300)
-
-
 def _solved(total: Part, components: Components, penalty: float, noise: float) -> tuple[Solution, Part]:
     """The solution in terms of the features, and the moments of the components."""
     part = total.transformed(components.basis)
-    found = ridge.solved(part, penalty, _noise_of(noise, total, part))
+    found = ridge.solved(part, penalty, solver.noise_within(part, total, noise))
     return replace(found, coef=components.basis @ found.coef), part
 
 

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -19,8 +20,8 @@ from bochner.arrays import Float64
 from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
-from bochner.estimators.learning import Learnt, from_moments, rows_of, shares_of
-from bochner.estimators.reduced import ReducedMixin, Stage, after_pca, first_stage
+from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
+from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
 from bochner.model import Model
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
@@ -34,6 +35,7 @@ SMALL = 1 << 24
 
 #: outcomes that a user asked for or need not hear of
 _QUIET = (Outcome.CONVERGED, Outcome.APPROXIMATE)
+_AGAIN = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
 
 
 def _updatable(estimator: Any) -> bool:
@@ -100,6 +102,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             sample = self._draw(source, seed, targets)
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
+        self._promoted = False
         self._learn(source, sample, progress)
 
     def _require_options(self) -> None:
@@ -121,12 +124,12 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         if not self.moments_.total().count:
             raise DataError("no row has a target (all are missing); there is nothing to learn from")
         self.rows_seen_ = rows_of(self.moments_)
-        self._solve(sample)
+        self._solve(sample, source, progress)
 
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
-        flow = self._flow(source, self.targets_, self._folds, first=first).with_drawn(self._gathered)
+        flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)
         with self._timed("sweeping"):
-            return self._sweep(flow, progress)(self._empty())
+            return self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
 
     def _empty(self) -> Moments:
         return Moments(self._gathered.width, self.targets_.outputs, folds=self._folds.count)
@@ -139,15 +142,13 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
 
     @property
     def _noise(self) -> float:
-        return FLOAT32_NOISE if self.dtype_ == "float32" else FLOAT64_NOISE
+        return FLOAT64_NOISE if self._promoted or self.dtype_ == "float64" else FLOAT32_NOISE
 
-    def _solve(self, sample: Chunk | None) -> None:
-        """Coefficients from the moments."""
+    def _solve(self, sample: Chunk | None, source: Source | None = None, progress: bool = False) -> None:
+        """Coefficients from the moments; from the rows again where the moments lack the precision."""
         moments = self._kept()
         if (how := self._reduction) is not None:
-            with self._timed("solving"):
-                learnt = after_pca(moments, self.alpha, self._noise, how, self.drawn_, self._stage)
-            self._settle(learnt, sample)
+            self._settle(self._after_pca(how, source, progress), sample)
             return
         choose = isinstance(self.n_features, (list, tuple))
         if choose and not self.map_.prefix_stable:
@@ -160,9 +161,38 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
         with self._timed("solving"):
             learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
+        if source is not None and learnt.hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
+            learnt = self._sharp(source, progress, self.alpha, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
+        below = learnt.solution.outcome is Outcome.BELOW_PRECISION
+        if source is not None and below and self._noise == FLOAT32_NOISE:
+            flow = self._flow(source, self.targets_, self._folds, promoted=True)
+            with self._timed("refining"):
+                learnt = refined(learnt, self._sweep(flow, progress), self._kept().total())
+            if learnt.solution.outcome is Outcome.BELOW_PRECISION:
+                again = self._sharp(source, progress, learnt.penalty, [learnt.width])
+                learnt = replace(learnt, solution=again.solution, notes=again.notes, without=again.without)
         self._settle(learnt, sample)
+
+    def _after_pca(self, how: Reduction, source: Source | None, progress: bool) -> Learnt:
+        """What is learnt of principal components; from moments in float64 where those in float32 do not suffice."""
+        with self._timed("solving"):
+            learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
+        blurred = learnt.hidden or learnt.solution.outcome is Outcome.BELOW_PRECISION
+        if source is None or not blurred or self.precision != "auto" or self._noise != FLOAT32_NOISE:
+            return learnt
+        self._promoted = True
+        self.moments_ = self._collect(source, 0, progress)
+        learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
+        return replace(learnt, notes=(*learnt.notes, _AGAIN))
+
+    def _sharp(self, source: Source, progress: bool, alpha: Any, widths: list[int], choose: bool = False) -> Learnt:
+        """What is learnt from moments that are gathered again in float64."""
+        self._promoted = True
+        self.moments_ = self._collect(source, 0, progress)
+        learnt = from_moments(self._kept(), alpha, self._noise, widths, choose)
+        return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
     def _narrow(self, width: int) -> None:
         """Keep the first features only: those of the narrower draw of the same map, and their moments."""

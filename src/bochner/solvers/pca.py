@@ -145,37 +145,53 @@ def cross_validated(
     unlabelled: Part | None = None,
     blocks: Sequence[int] | None = None,
     each: Sequence[int] | None = None,
+    noise: float = FLOAT64_NOISE,
 ) -> Surface:
     """Exact K-fold cross-validation of ridge regression after PCA, over ranks and penalties.
 
     The basis of a fold comes from the other folds, and from rows without targets where they are given.  Without
     those the scatter of the components is diagonal, and one eigendecomposition for each fold gives every rank and
-    penalty in closed form.  The ``sizes`` of the result are the ranks.
+    penalty in closed form.  The ``sizes`` of the result are the ranks.  An error that rounding of the moments
+    (``noise``) hides counts as infinite.
     """
-    widths = sorted(set(ranks))
-    if unlabelled is not None:
-        rows = unlabelled
-
-        def changed(train: Part, held: Part) -> tuple[Part, Part]:
-            basis = principal(train + rows, blocks, each, widths[-1]).basis
-            return train.transformed(basis), held.transformed(basis)
-
-        return ridge.surface(folds, penalties, widths, changed)
-    values = ridge.require_penalties(penalties)
+    widths, values = sorted(set(ranks)), ridge.require_penalties(penalties)
     squared, baseline, weights = [], [], []
     for train, held in ridge.splits(folds):
         baseline.append(held.target_scatter + held.weight * (held.target_mean - train.target_mean) ** 2)
         weights.append(held.weight)
-        found = principal(train, blocks, each, widths[-1])
-        squared.append(errors_by_rank(found, train, held, values, widths))
+        found = principal(train if unlabelled is None else train + unlabelled, blocks, each, widths[-1])
+        if unlabelled is None:
+            squared.append(errors_by_rank(found, train, held, values, widths, noise))
+            continue
+        t, h = train.transformed(found.basis), held.transformed(found.basis)
+        squared.append(np.stack([_path(t.leading(r), h.leading(r), held, values, noise) for r in widths]))
     return Surface.gathered(widths, values, squared, baseline, weights)
 
 
-def errors_by_rank(found: Components, train: Part, held: Part, penalties: Float64, ranks: Sequence[int]) -> Float64:
+def _path(train: Part, held: Part, whole: Part, penalties: Float64, noise: float) -> Float64:
+    """Held-out errors on components, of features with the rounding ``noise``."""
+    return ridge.path_errors(train, held, penalties, noise_within(held, whole, noise))
+
+
+def noise_within(components: Part, whole: Part, noise: float) -> float:
+    """Rounding of the features, as a share of the mean diagonal of some of their components."""
+    share = float(np.trace(components.scatter)) / components.width
+    return noise * float(np.trace(whole.scatter)) / whole.width / max(share, 1e-300)
+
+
+def errors_by_rank(
+    found: Components,
+    train: Part,
+    held: Part,
+    penalties: Float64,
+    ranks: Sequence[int],
+    noise: float = FLOAT64_NOISE,
+) -> Float64:
     """(ranks, penalties, targets): Σ w (t − f)² on held-out moments, after PCA of the training rows themselves.
 
     The coefficients cᵢ = vᵢ/(λᵢ + penalty) do not depend on the rank, so that each term of the error is a
-    cumulative sum: of the quadratic form cᵀMc, Σᵢ cᵢ (Mᵢᵢcᵢ + 2 Σ_{j<i} Mᵢⱼcⱼ).
+    cumulative sum: of the quadratic form cᵀMc, Σᵢ cᵢ (Mᵢᵢcᵢ + 2 Σ_{j<i} Mᵢⱼcⱼ).  Infinite where rounding may
+    be too large a share of it, as in ``ridge.path_errors``.
     """
     U, last = found.basis, np.asarray(ranks) - 1
     learnt, both = U.T @ train.cross, U.T @ held.cross
@@ -183,10 +199,13 @@ def errors_by_rank(found: Components, train: Part, held: Part, penalties: Float6
     lower = 2.0 * np.tril(inner, -1) + np.diag(np.diag(inner))
     away = U.T @ (held.mean - train.mean)
     moved = held.target_mean - train.target_mean
+    sigma = noise * float(np.trace(held.scatter)) / held.width
     errors = np.empty((len(ranks), len(penalties), learnt.shape[1]))
     for p, penalty in enumerate(penalties):
         coef = learnt * ridge.inverses(found.values + penalty)[:, None]
         terms = np.cumsum(coef * (lower @ coef - 2.0 * both), axis=0)[last]
         offset = moved - np.cumsum(away[:, None] * coef, axis=0)[last]
-        errors[:, p] = held.target_scatter + terms + held.weight * offset**2
-    return np.maximum(errors, 0.0)
+        error = np.maximum(held.target_scatter + terms + held.weight * offset**2, 0.0)
+        doubt = ridge.DEVIATIONS * sigma * np.cumsum(np.square(coef).sum(axis=1))[last]
+        errors[:, p] = np.where((doubt > ridge.DOUBT * error.sum(axis=1))[:, None], np.inf, error)
+    return errors
