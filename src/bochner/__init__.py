@@ -10,10 +10,20 @@ _HOMES = {
     "features": "bochner.features",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
     "Reduction": "bochner.estimators",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "Reduction", "__version__", "features", "kernels"]
+__all__ = [
+    "KernelClassifier",
+    "KernelFeatures",
+    "KernelPCA",
+    "KernelRegressor",
+    "Reduction",
+    "__version__",
+    "features",
+    "kernels",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bochner import KernelClassifier, KernelRegressor
+from bochner import KernelClassifier, KernelPCA, KernelRegressor
 
 #: nothing is chosen from a sample of the rows
 FIXED = {"kernel": "gaussian(gamma=0.1)", "n_features": 32, "alpha": 0.1, "random_state": 0}
@@ -13,7 +13,7 @@ CHOOSING = (
 
 
 def expected_failures(estimator):
-    if getattr(estimator, "kernel", None) != "auto":
+    if getattr(estimator, "kernel", None) not in ("auto", "gaussian(gamma=median)"):
         return {}
     return {f"check_sample_weight_equivalence_on_{kind}_data": CHOOSING for kind in ("dense", "sparse")}
 
@@ -24,6 +24,8 @@ def expected_failures(estimator):
         KernelRegressor(**FIXED),
         KernelClassifier(random_state=0),
         KernelClassifier(**FIXED, calibrate=False),
+        KernelPCA(random_state=0),
+        KernelPCA("gaussian(gamma=0.1)", n_features=32, random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )

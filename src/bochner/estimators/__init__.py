@@ -2,7 +2,8 @@
 
 from bochner.estimators.classifier import KernelClassifier
 from bochner.estimators.features import KernelFeatures
+from bochner.estimators.pca import KernelPCA
 from bochner.estimators.reduced import Reduction
 from bochner.estimators.regressor import KernelRegressor
 
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "Reduction"]
+__all__ = ["KernelClassifier", "KernelFeatures", "KernelPCA", "KernelRegressor", "Reduction"]

@@ -148,19 +148,38 @@ def first_stage(
     return Stage(each, Blockwise(drawn, [one.basis for one in found]), why, share)
 
 
+@dataclass(frozen=True)
+class Staged:
+    """All components of some rows, by one stage or two."""
+
+    components: Components
+    blocks: tuple[int, ...] | None
+    each: tuple[int, ...] | None
+    #: what to say about the first stage
+    why: str
+
+
+def staged(rows: Part, how: Reduction, drawn: Drawn, stage: Stage, noise: float) -> Staged:
+    """The components of rows, from the moments that ``stage`` made to be collected."""
+    if how.each is None:
+        return Staged(solver.principal(rows), None, None, "")
+    blocks = (stage.drawn or drawn).blocks
+    starts = np.cumsum([0, *blocks])
+    each = stage.each or sizes_of([within(rows, a, b) for a, b in pairwise(starts)], how.each, noise)
+    found = solver.principal(rows, blocks, each)
+    kept, of = (" + ".join(f"{n:,}" for n in sizes) for sizes in (each, drawn.blocks))
+    why = f"; first {kept} of {of}: {stage.why}"
+    return Staged(replace(found, trace=found.trace / stage.share), blocks, each, why)
+
+
 def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn: Drawn, stage: Stage) -> Learnt:
     """Ridge regression on principal components: rank and penalty from moments, coefficients of the features."""
     total, folds = moments.total(), moments.labelled()
     extra = moments.parts.get(UNLABELLED) if how.unlabelled else None
     extra = None if extra is None or not extra.weight else extra
     rows = total if extra is None else total + extra
-    blocks, each = None, stage.each
-    if how.each is not None:
-        blocks = (stage.drawn or drawn).blocks
-        starts = np.cumsum([0, *blocks])
-        each = each or sizes_of([within(rows, a, b) for a, b in pairwise(starts)], how.each, noise)
-    found = solver.principal(rows, blocks, each)
-    found = replace(found, trace=found.trace / stage.share)
+    first = staged(rows, how, drawn, stage, noise)
+    found, blocks, each = first.components, first.blocks, first.each
     ranks, rank_why = _ranks(how, found, noise)
     penalties = penalties_of(alpha, total)
     surface, hidden = None, False
@@ -194,13 +213,10 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
         return made
 
     kept = found.leading(rank)
-    of = f"{rank:,} of {found.rank:,} components, {kept.ratio.sum():.1%} of the variance; {rank_why}".replace("%", " %")
+    of = f"{told(kept, found)}; {rank_why}"
     if extra is not None:
         of += f"; from {total.count:,} rows with a target and {extra.count:,} without"
-    if each is not None:
-        of += (
-            f"; first {' + '.join(f'{n:,}' for n in each)} of {' + '.join(f'{n:,}' for n in drawn.blocks)}: {stage.why}"
-        )
+    of += first.why
     learnt = Learnt(
         solution,
         penalty,
@@ -215,6 +231,12 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
         reduced=Reduced(kept, part, of),
     )
     return learnt if stage.drawn is None else _folded(learnt, stage.drawn)
+
+
+def told(kept: Components, found: Components) -> str:
+    """How many components are kept, and of what."""
+    share = f"{100.0 * kept.ratio.sum():.1f} %"
+    return f"{kept.rank:,} of {found.rank:,} components, {share} of the variance"
 
 
 def within(part: Part, start: int, stop: int) -> Part:
@@ -242,6 +264,11 @@ def _solved(total: Part, components: Components, penalty: float, noise: float) -
     return replace(found, coef=components.basis @ found.coef), part
 
 
+def unfolded(components: Components, first: Blockwise) -> Components:
+    """Components of the components of every kernel, in terms of the features."""
+    return replace(components, mean=first.fold(components.mean), basis=first.fold(components.basis))
+
+
 def _folded(learnt: Learnt, first: Blockwise) -> Learnt:
     """What was learnt of the components of every kernel, in terms of the features."""
     reduced, without = learnt.reduced, learnt.without
@@ -251,8 +278,7 @@ def _folded(learnt: Learnt, first: Blockwise) -> Learnt:
     def folded() -> dict[int, Solution]:
         return {key: replace(one, coef=first.fold(one.coef)) for key, one in without().items()}
 
-    components = reduced.components
-    whole = replace(components, mean=first.fold(components.mean), basis=first.fold(components.basis))
+    whole = unfolded(reduced.components, first)
     return replace(
         learnt,
         solution=replace(learnt.solution, coef=first.fold(learnt.solution.coef)),
