@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": "bochner.kernels",
     "features": "bochner.features",
+    "KernelCCA": "bochner.estimators",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
     "KernelPCA": "bochner.estimators",
@@ -15,6 +16,7 @@ _HOMES = {
     "Reduction": "bochner.estimators",
 }
 __all__ = [
+    "KernelCCA",
     "KernelClassifier",
     "KernelFeatures",
     "KernelPCA",
