@@ -14,6 +14,7 @@ _HOMES = {
     "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
     "Reduction": "bochner.estimators",
+    "load": "bochner.saved",
 }
 __all__ = [
     "KernelCCA",
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "features",
     "kernels",
+    "load",
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
 from bochner.model import Model
+from bochner.saved import save
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
@@ -312,6 +314,11 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         self.moments_ = kept
         self._solve(None)
         return self
+
+    def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
+        """Write the model to a file for ``bochner.load``; with its moments it can be updated later."""
+        check_is_fitted(self, "model_")
+        save(self.model_, path, self._kept() if moments else None, report=str(self.report_))
 
     def _kept(self) -> Moments:
         if self.moments_ is None:
