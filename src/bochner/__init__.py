@@ -8,9 +8,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": "bochner.kernels",
     "features": "bochner.features",
+    "KernelCCA": "bochner.estimators",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "Reduction": "bochner.estimators",
     "load": "bochner.saved",
     "scan": "bochner.sources.scan",
 }
