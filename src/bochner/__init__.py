@@ -8,12 +8,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": "bochner.kernels",
     "features": "bochner.features",
+    "KernelCCA": "bochner.estimators",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "Reduction": "bochner.estimators",
+    "load": "bochner.saved",
     "scan": "bochner.sources.scan",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels", "scan"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

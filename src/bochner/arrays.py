@@ -57,7 +57,7 @@ def as_rows(X: Any, *, finite: bool = True) -> Rows:
         values, names = _from_table(X)
     else:
         try:
-            values = np.asarray(X)
+            values = _unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         except ValueError as error:
             raise DataError(f"rows must form a two-dimensional array; {error}") from None
     if values.ndim != 2:
@@ -76,6 +76,11 @@ def _canonical(X: Any) -> Matrix:
         values = values.copy()  # merging duplicates works in place, on the caller's own arrays
         values.sum_duplicates()
     return values
+
+
+def _unmasked(X: Any) -> NDArray[Any]:
+    """NaN where an entry is masked: what is missing is refused, never computed with."""
+    return np.asarray(X.astype(np.float64).filled(np.nan) if np.ma.is_masked(X) else X.data)
 
 
 def _from_table(table: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:

@@ -15,7 +15,7 @@ from bochner.estimators.rows import RowsEstimator
 from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
-from bochner.run import Flow, Local, Meter
+from bochner.run import Flow, Journal, Local, Meter
 from bochner.sources import Chunk, Scaling, Source
 from bochner.stats import Folds, Sweep, Targets
 
@@ -66,6 +66,8 @@ class KernelEstimator(RowsEstimator):
     drawn_: Drawn
     scaling_: Scaling
     search_: Search | None
+    #: keeps the sweeps of a fit that can be resumed
+    _journal: Journal | None = None
 
     def _draw(self, source: Source, seed: int, targets: Targets | None = None) -> Chunk:
         """Settle kernel, scaling and map: ``search_``, ``scaling_``, ``drawn_``, ``map_``, ``kernel_``.
@@ -126,4 +128,5 @@ class KernelEstimator(RowsEstimator):
     def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
         """One pass over a flow, on ``n_jobs`` threads."""
         meter = Meter(what or type(self).__name__) if progress else None
-        return partial(Local(threads=self.n_jobs, progress=meter).sweep, flow)
+        local = Local(threads=self.n_jobs, progress=meter)
+        return partial(local.sweep, flow) if self._journal is None else partial(self._journal.sweep, local, flow)

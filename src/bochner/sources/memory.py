@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Rows, as_rows, dense, is_sparse, spread
+from bochner.arrays import Rows, as_rows, is_sparse, spread
 from bochner.errors import DataError
 from bochner.sources.base import CHUNK, Chunk, Source
 from bochner.sources.schema import Column, Schema, listed
+
+#: numbers of an array that its fingerprint takes in: of a larger one, rows from the first to the last
+_HASHED = 1 << 27
 
 
 class MemorySource(Source):
@@ -36,6 +40,7 @@ class MemorySource(Source):
         self._weight = None if weight is None else weights_of(aligned(weight, n, "weight"), 0)
         self._group = aligned(group, n, "group")
         self.target = () if self._y is None else ("y",)
+        self._fingerprint: dict[str, Any] | None = None
 
     def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
         assert self.n_rows is not None
@@ -53,11 +58,21 @@ class MemorySource(Source):
         return MemorySource(rows, self._y, self._weight, self._group)
 
     def fingerprint(self) -> dict[str, Any]:
-        few = dense(spread(self._X, 64))
-        digest = sha256(np.ascontiguousarray(few).tobytes())
-        if self._y is not None:
-            digest.update(repr(spread(self._y, 64).tolist()).encode())
-        return {"kind": "memory", "shape": list(self._X.shape), "sparse": is_sparse(self._X), "few": digest.hexdigest()}
+        if self._fingerprint is None:
+            found = sha256()
+            for values in (self._X, self._y, self._weight, self._group):
+                if values is not None:
+                    found.update(_content(spread(values, max(64, _HASHED // math.prod(values.shape[1:])))))
+            shape = list(self._X.shape)
+            self._fingerprint = {"kind": "memory", "shape": shape, "sparse": self.sparse, "sha256": found.hexdigest()}
+        return self._fingerprint
+
+
+def _content(values: Any) -> bytes:
+    if is_sparse(values):
+        rows = values.tocsr()
+        return b"".join(_content(part) for part in (rows.data, rows.indices, rows.indptr))
+    return repr(values.tolist()).encode() if values.dtype.kind == "O" else np.ascontiguousarray(values).tobytes()
 
 
 def places(have: Schema, model: Schema) -> list[int] | None:

@@ -279,6 +279,11 @@ class Moments(Statistic):
                 arrays[f"{key}.{f.name}"] = np.asarray(getattr(part, f.name))
         return arrays
 
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        read = type(self).from_arrays(arrays)
+        self._require_alike(read)
+        return type(self)(self.width, self.outputs, read.parts, self.folds)
+
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The moments that ``to_arrays`` wrote; arrays that cannot be moments are refused."""
