@@ -91,9 +91,8 @@ def line(row: dict) -> str:
     speed = row["bytes"] / row["pass"] / 1e6
     own = [f"{row[what]:.2f}" if what in row else "" for what in ("scan and pass", "scikit-learn")]
     ratio = f"{row['scikit-learn'] / row['scan and pass']:.2f}" if "scikit-learn" in row else ""
-    return (
-        f"| {row['file']} | {row['bytes'] / 1e6:.0f} | {row['pass']:.2f} | {speed:.0f} | {' | '.join(own)} | {ratio} |"
-    )
+    cells = [row["file"], f"{row['bytes'] / 1e6:.0f}", f"{row['pass']:.3f}", f"{speed:,.0f}", *own, ratio]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
