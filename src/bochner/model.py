@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, as_rows, tiles
+from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, tiles
 from bochner.errors import DataError, SolverError
 from bochner.features import Drawn
 from bochner.solvers import Solution
 from bochner.solvers.calibrate import Calibration, for_each_class
 from bochner.solvers.losses import LOSSES
 from bochner.sources import Scaling, Schema, Source
+from bochner.sources.scan import is_table, scan
 from bochner.stats import Classes, Numbers, Targets
 
 #: bytes of a tile of features: what is formed of Z at any one time
@@ -46,17 +47,28 @@ class Model:
 
     def _features(self, X: Any) -> Iterator[Float]:
         """Features of the rows, tile by tile."""
+        size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
+        for values, first in self._blocks(X):
+            for part in tiles(values.shape[0], size):
+                # Scaled before it is rounded: a large mean would take the digits of float32.
+                scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
+                try:
+                    yield self.drawn(scaled)
+                except DataError as error:
+                    raise error.located(first + part.start, self.schema.names) from None
+
+    def _blocks(self, X: Any) -> Iterator[tuple[Matrix, int]]:
+        """Rows in pieces, and the number of the first of each: of tables and sources, the columns that were fitted."""
+        if self.schema.columns and not isinstance(X, (Rows, Source)) and is_table(X):
+            X = scan(X)
+        if isinstance(X, Source):
+            for chunk in X.with_schema(self.schema).settle().chunks():
+                yield chunk.X, chunk.start
+            return
         values: Matrix = as_rows(X).values
         if values.shape[1] != self.drawn.d:
             raise DataError(f"the model was fitted on {self.drawn.d} columns, the rows have {values.shape[1]}")
-        size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
-        for part in tiles(values.shape[0], size):
-            # Scaled before it is rounded: a large mean would take the digits of float32.
-            scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
-            try:
-                yield self.drawn(scaled)
-            except DataError as error:
-                raise error.located(part.start, self.schema.names) from None
+        yield values, 0
 
     def spread(self, X: Any, mean: Float64, factor: Float64) -> Float64:
         """‖(z(x) − mean) @ factor‖² of every row, tile by tile."""
@@ -95,8 +107,8 @@ class Model:
 
     def batches(self, source: Source) -> Iterator[NDArray[Any]]:
         """Predictions for the rows of a source, chunk by chunk."""
-        for chunk in source.chunks():
-            yield self.predict(chunk.X)
+        for rows, _ in self._blocks(source):
+            yield self.predict(rows)
 
     def with_solution(self, solution: Solution) -> Model:
         """The same model with other coefficients."""
