@@ -2,10 +2,12 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bochner import KernelClassifier, KernelRegressor
+from bochner import KernelClassifier, KernelRegressor, features, kernels
 
 #: nothing is chosen from a sample of the rows
 FIXED = {"kernel": "gaussian(gamma=0.1)", "n_features": 32, "alpha": 0.1, "random_state": 0}
+G, L = kernels.Gaussian(0.1), kernels.Laplacian(0.1)
+STACKED = features.Concatenate(G + L, 32, (features.RandomFourier(G, 16), features.RandomFourier(L, 16)))
 CHOOSING = (
     "kernel, bandwidth, map and folds are chosen from the rows, so that a row that is repeated has another part "
     "in the choice than one of weight two"
@@ -24,6 +26,8 @@ def expected_failures(estimator):
         KernelRegressor(**FIXED),
         KernelClassifier(random_state=0),
         KernelClassifier(**FIXED, calibrate=False),
+        KernelClassifier(**FIXED, calibrate=False, penalty="lasso"),
+        KernelRegressor(**FIXED, map=STACKED, penalty="group"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -41,6 +41,10 @@ class Learnt:
     notes: tuple[str, ...] = ()
     #: for folds, the solution of all other rows: scores of rows that it has not seen
     without: Callable[[], Mapping[int, Solution]] | None = None
+    #: what became of the kernels of a sum, where that was asked for
+    selection: Any = None
+    #: what weights of kernels multiply each feature by
+    factors: Float64 | None = None
 
 
 def penalties_of(alpha: Any, part: Part) -> Float64:

@@ -35,6 +35,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     alpha : "cv", "gcv", "evidence", float or list of float
         The penalty: chosen by exact cross-validation over a wide path or over a list, by generalised
         cross-validation, by the marginal likelihood, or given.
+    penalty : "ridge", "lasso", "elasticnet" or "group"
+        "lasso" is ½ Σ w (t − f)² + alpha ‖v‖₁, where scikit-learn's alpha is this one over Σ w; "elasticnet"
+        is ½ Σ w (t − f)² + alpha (l1_ratio ‖v‖₁ + ½ (1 − l1_ratio) ‖v‖²).  They select features.  "group"
+        selects kernels of a sum, k1 + k2 + …, for all targets together: ½ Σ w (t − f)² + alpha Σ_j s_j ‖v_j‖ with
+        s_j² the variance of the features of kernel j.  ``report_.selection`` says which are in.
+    weights : None, "cv" or list of float
+        Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
+        cross-validation from the moments of one pass.  The coefficients have them in them.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -67,6 +75,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -79,6 +90,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
@@ -100,11 +114,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         mean = super().predict(X)
         if not return_std:
             return mean
+        if self.penalty != "ridge":
+            raise SolverError(f"a standard deviation is known for penalty='ridge', not for {self.penalty!r}")
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
-        prepared = Prepared(self._kept().total(), self._noise)
-        factor, n = prepared.spread(self.alpha_), prepared.part.weight
-        relative = np.concatenate([self.model_.spread(rows, prepared.part.mean, factor) for rows in self._rows_of(X)])
+        total = self._kept().total()
+        roots = np.ones(total.width) if self._factors is None else self._factors
+        prepared = Prepared(total.scaled(roots), self._noise)
+        factor, n = roots[:, None] * prepared.spread(self.alpha_), total.weight
+        relative = np.concatenate([self.model_.spread(rows, total.mean, factor) for rows in self._rows_of(X)])
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation

@@ -19,6 +19,7 @@ from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, rows_of, shares_of
+from bochner.estimators.selecting import Options, learn
 from bochner.model import Model
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
@@ -54,6 +55,9 @@ class KernelPredictor(KernelEstimator):
     solver: str
     alpha: Any
     folds: int
+    penalty: str
+    l1_ratio: float
+    weights: Any
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
@@ -96,6 +100,7 @@ class KernelPredictor(KernelEstimator):
         self.targets_, self._folds, self._schema = targets, Folds(self.folds, seed), source.schema
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
+        Options.of(self).require_sum(self.kernel_, len(self.drawn_.blocks()))
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
         self._learn(source, sample, progress)
@@ -105,6 +110,11 @@ class KernelPredictor(KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
+        Options.of(self)
+
+    @property
+    def _separate(self) -> bool:
+        return Options.of(self).by_kernel
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
         self.moments_ = self._collect(source, 0, progress)
@@ -144,10 +154,16 @@ class KernelPredictor(KernelEstimator):
         if choose:
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
         with self._timed("solving"):
-            learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
+            learnt = self._chosen(moments, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
         self._settle(learnt, sample)
+
+    def _chosen(self, moments: Moments, widths: list[int], choose: bool) -> Learnt:
+        options = Options.of(self)
+        if options.plain:
+            return from_moments(moments, self.alpha, self._noise, widths, choose)
+        return learn(options, moments, self.drawn_.blocks(), self.alpha, self._noise, self._names())
 
     def _narrow(self, width: int) -> None:
         """Keep the first features only: those of the narrower draw of the same map, and their moments."""
@@ -166,7 +182,7 @@ class KernelPredictor(KernelEstimator):
         self.model_ = Model(
             self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
         )
-        self.alpha_ = learnt.penalty
+        self.alpha_, self._factors = learnt.penalty, learnt.factors
         self.coef_, self.intercept_ = solution.coef.T, solution.intercept
         self.n_iter_ = max(1, int(solution.info.get("sweeps", 1)))
         total = None if self.moments_ is None else self.moments_.total()
@@ -190,6 +206,7 @@ class KernelPredictor(KernelEstimator):
             folds=self._folds.count,
             surface=learnt.surface,
             search=self.search_,
+            selection=learnt.selection,
             notes=learnt.notes,
             seconds=dict(self._seconds),
         )

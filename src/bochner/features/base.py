@@ -180,6 +180,10 @@ class Drawn(ABC):
     @abstractmethod
     def _fill(self, X: Matrix, out: Float) -> None: ...
 
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        """The kernels of a sum, each with the columns that are its own; the whole where parts share columns."""
+        return ((self.kernel, slice(0, self.width)),)
+
     def recipe(self) -> dict[str, Any]:
         """JSON that is enough to draw the map again, bit for bit: see ``features.from_recipe``."""
         names = None if self.names is None else list(self.names)

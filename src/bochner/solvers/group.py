@@ -98,7 +98,7 @@ class Grouped:
             coef, gap, rounds = self._minimised(coef, values[p] * self.prices, tol, most)
             turns = self._turned[3]
             whole = np.vstack([turn @ coef[block] for turn, block in zip(turns, self.blocks, strict=True)])
-            found[p] = self._with_norms(settled(self.part, whole, gap <= tol, values[p], gap=gap, rounds=rounds))
+            found[p] = self._with_norms(settled(self.part, whole, values[p], gap <= tol, True, gap=gap, rounds=rounds))
         return [found[p] for p in range(len(values))]
 
     def _with_norms(self, solution: Solution) -> Solution:

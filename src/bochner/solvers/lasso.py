@@ -1,20 +1,21 @@
-"""LASSO and elastic net from moments: coordinate descent on the Gram, each target by itself.
+"""LASSO and elastic net from moments: an active set on the Gram, each target by itself.
 
 The objective is ½ Σ w (t − z·v − b)² + penalty (share ‖v‖₁ + ½ (1 − share) ‖v‖²), with a free intercept b.
 So a share of 0 is ridge regression of the same penalty; scikit-learn's ``alpha`` is penalty / Σw, and its
 ``l1_ratio`` is the share.
+
+Features of smooth kernels are nearly dependent, and coordinate descent takes tens of thousands of sweeps over
+them.  Here features enter by the strength of their pull, and one linear system has the minimum over those that
+are in, as long as they keep their signs (Osborne, Presnell & Turlach 2000).  The ends are exact.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import enet_path
 
 from bochner.arrays import Float64
 from bochner.errors import SolverError
@@ -25,11 +26,15 @@ from bochner.solvers.ridge import Surface, require_penalties
 from bochner.stats.moments import Part
 
 #: the duality gap that is allowed, as a share of Σ w (t − t̄)²: of a solution, and of one that is only compared
-TOL, ROUGH = 1e-9, 1e-5
-#: the tolerance at which the support is looked at again, as a share of the rough one
-_SECOND = 1e-2
-#: sweeps over the coordinates, at most
-MOST = 20_000
+TOL, ROUGH = 1e-9, 1e-6
+#: how often features may enter, at most, and how often without a smaller gap: then rounding decides
+MOST, _STALLED = 10_000, 30
+#: of the features that are in, the share that may enter together: one in so many, and one more
+_ENTER = 10
+#: what is added to the diagonal of a system, as a share of its mean, until it has a factor; and solves of one system
+_JITTERS, _REFINED = (1e-13, 1e-10, 1e-7), 2
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def largest(part: Part, share: float = 1.0) -> float:
@@ -59,24 +64,24 @@ def path(
     """The solution at every penalty, each from that of the next larger one; at a penalty of 0 it is least squares.
 
     Done where the duality gap is below ``tol`` Σ w (t − t̄)²; ``info`` has the gap of each target as such a
-    share, and the sweeps over the coordinates, of which there are at most ``most`` in each stage.
+    share, and the steps, of which there are at most ``most``.
     """
     share, values = require_share(share), require_penalties(penalties)
     order = np.argsort(-values, kind="stable")
-    positive = order[values[order] > 0.0]
     shape = (len(values), part.width, len(part.target_mean))
-    coef, gaps, sweeps = np.zeros(shape), np.zeros(shape[::2]), np.zeros(len(values), dtype=np.int64)
+    coef, gaps, steps = np.zeros(shape), np.zeros(shape[::2]), np.zeros(len(values), dtype=np.int64)
     for target in np.flatnonzero(part.target_scatter > 0.0):
-        problem = _Problem(np.ascontiguousarray(part.scatter), part.cross[:, target], part.target_scatter[target])
-        found, count = problem.descended(values[positive], share, max(tol, ROUGH), most)
-        for p, start, swept in zip(positive, found, count, strict=True):
-            exact = start if tol >= ROUGH else problem.exact(start, values[p], share, tol, most)
-            coef[p, :, target], gaps[p, target] = exact, problem.gap(exact, values[p], share)
-            sweeps[p] = max(sweeps[p], swept)
+        problem = _Problem(part.scatter, part.cross[:, target], float(part.target_scatter[target]))
+        found = np.zeros(part.width)
+        for p in order[values[order] > 0.0]:
+            found, gaps[p, target], taken = problem.minimised(found, values[p], share, tol, most)
+            coef[p, :, target], steps[p] = found, max(steps[p], taken)
     return [
         ridge.solved(part, 0.0)
         if penalty == 0.0
-        else settled(part, coef[p], bool((gaps[p] <= tol).all()), penalty, gaps=gaps[p], sweeps=int(sweeps[p]))
+        else settled(
+            part, coef[p], penalty, float(gaps[p].max()) <= tol, steps[p] >= most, gaps=gaps[p], steps=steps[p]
+        )
         for p, penalty in enumerate(values)
     ]
 
@@ -89,68 +94,56 @@ class _Problem:
     cross: Float64
     energy: float
 
-    def descended(
-        self, penalties: Float64, share: float, tol: float, most: int, start: Float64 | None = None
-    ) -> tuple[Float64, list[int]]:
-        """Coefficients (penalties, features) and sweeps, down descending penalties.
+    def minimised(
+        self, coef: Float64, penalty: float, share: float, tol: float, most: int
+    ) -> tuple[Float64, float, int]:
+        """Coefficients, gap and steps, from some coefficients on."""
+        coef = self._stepped(coef, np.sign(coef), penalty, share)
+        gap = least = self.gap(coef, penalty, share)
+        steps = since = 0
+        while gap > tol and steps < most and since < _STALLED:
+            pull = self.cross - self.gram @ coef - penalty * (1.0 - share) * coef
+            outside = np.where(coef == 0.0, np.abs(pull) - penalty * share, 0.0)
+            # One feature is sure to lower the objective; where more of them stall, one is what enters.
+            count = 1 if since > _STALLED // 2 else 1 + np.count_nonzero(coef) // _ENTER
+            few = np.argsort(-outside)[:count]
+            signs = np.sign(coef)
+            signs[few] = np.where(outside[few] > 0.0, np.sign(pull[few]), signs[few])
+            coef = self._stepped(coef, signs, penalty, share)
+            gap = self.gap(coef, penalty, share)
+            steps, since = steps + 1, 0 if gap < least else since + 1
+            least = min(gap, least)
+        return coef, gap, steps
 
-        scikit-learn's path needs of the rows their Gram and products only, which are given, and their number,
-        which is one here: so its penalties are ours.
-        """
-        if not len(penalties):
-            return np.empty((0, len(self.cross))), []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it is told by the gap
-            _, found, _, sweeps = enet_path(
-                np.zeros((1, len(self.cross)), order="F"),
-                np.array([np.sqrt(self.energy)]),
-                l1_ratio=share,
-                alphas=penalties,
-                precompute=self.gram,
-                Xy=np.ascontiguousarray(self.cross),
-                coef_init=start,
-                # Its last gap is sometimes larger by a hair than what it stops at.
-                tol=0.9 * tol,
-                max_iter=most,
-                return_n_iter=True,
-                check_input=False,
-            )
-        return np.asarray(found.T), sweeps
-
-    def exact(self, start: Float64, penalty: float, share: float, tol: float, most: int) -> Float64:
-        """From a rough solution to one within the tolerance.
-
-        Where the rough one has the right support and signs, one linear system has the exact coefficients
-        (Efron, Hastie, Johnstone & Tibshirani 2004); else the descent goes on.
-        """
-        for coef in (start, None):
-            if coef is None:
-                coef = self.descended(np.array([penalty]), share, max(tol, _SECOND * ROUGH), most, start)[0][0]
-            polished = self._polished(coef, penalty, share)
-            if polished is not None and self.gap(polished, penalty, share) <= tol:
-                return polished
-        return np.asarray(self.descended(np.array([penalty]), share, tol, most, coef)[0][0])
-
-    def _polished(self, coef: Float64, penalty: float, share: float) -> Float64 | None:
-        support = np.flatnonzero(coef)
-        if not len(support):
-            return coef
-        inside = self.gram[np.ix_(support, support)]
-        inside[np.diag_indices(len(support))] += penalty * (1.0 - share)
-        signs = np.sign(coef[support])
-        try:
-            found = cho_solve(cho_factor(inside), self.cross[support] - penalty * share * signs)
-        except LinAlgError:
-            return None
-        polished = np.zeros_like(coef)
-        polished[support] = np.where(np.sign(found) == signs, found, 0.0)
-        return polished
+    def _stepped(self, coef: Float64, signs: Float64, penalty: float, share: float) -> Float64:
+        """The minimum over coefficients of some signs, or 0: steps to where the first becomes zero and leaves."""
+        coef, support, done = coef.copy(), np.flatnonzero(signs), 0
+        while len(support) and done < _REFINED:
+            here, own = coef[support], signs[support]
+            system = self.gram[np.ix_(support, support)]
+            system[np.diag_indices(len(support))] += penalty * (1.0 - share)
+            slope = system @ here - self.cross[support] + penalty * share * own
+            step = _solved(system, -slope)
+            if step is None:
+                break
+            crossing = own * (here + step) < 0.0
+            if not crossing.any():
+                coef[support] = here + step
+                done += 1
+                continue
+            room = np.full(len(support), np.inf)
+            room[crossing] = here[crossing] / -step[crossing]
+            stays = room > room.min()
+            coef[support] = np.where(stays, here + room.min() * step, 0.0)
+            support = support[stays]
+        return coef
 
     def gap(self, coef: Float64, penalty: float, share: float) -> float:
         """How far the objective is above its minimum at most, as a share of the energy.
 
         By the dual point of the residuals, scaled until it is feasible (Fercoq, Gramfort & Salmon 2015), of
         the LASSO to which an elastic net is equal on features that are longer by √(penalty (1 − share)) e_j.
+        What rounding of the products may hide is added.
         """
         absolute, square = penalty * share, penalty * (1.0 - share)
         fitted = self.gram @ coef
@@ -160,7 +153,25 @@ class _Problem:
         scale = min(1.0, absolute / steepest) if steepest > 0.0 else 1.0
         primal = 0.5 * residual + absolute * float(np.abs(coef).sum())
         dual = scale * (self.energy - product) - 0.5 * scale**2 * residual
-        return max(0.0, primal - dual) / self.energy
+        hidden = _EPS * np.sqrt(len(coef)) * float(np.square(coef) @ np.diag(self.gram))
+        return float((max(0.0, primal - dual) + hidden) / self.energy)
+
+
+def _solved(system: Float64, target: Float64) -> Float64 | None:
+    """system⁻¹ target, with as little added to the diagonal as makes it positive definite; None where no such is.
+
+    What is added makes a step shorter, and not another minimum.
+    """
+    mean = float(np.trace(system)) / len(system)
+    for jitter in _JITTERS:
+        shifted = np.array(system, order="F")
+        shifted[np.diag_indices(len(system))] += jitter * mean
+        try:
+            factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            continue
+        return np.asarray(cho_solve(factor, target, check_finite=False))
+    return None
 
 
 def cross_validated(

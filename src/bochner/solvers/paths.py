@@ -69,8 +69,10 @@ def without_each(parts: Mapping[int, Part], penalty: float, path: Path) -> dict[
     return {key: path(train, np.array([penalty]))[0] for key, (train, _) in pairs}
 
 
-def settled(part: Part, coef: Float64, converged: bool, penalty: float, **found: object) -> Solution:
-    """A solution with its intercept, and what was found on the way."""
-    outcome = Outcome.CONVERGED if converged else Outcome.STOPPED
-    intercept = part.target_mean - part.mean @ coef
-    return Solution(coef, intercept, outcome, {"penalty": float(penalty), **found})
+def settled(part: Part, coef: Float64, penalty: float, converged: bool, cut: bool, **found: object) -> Solution:
+    """A solution with its intercept, how it ended, and what was found on the way.
+
+    One that has neither converged nor been ``cut`` short has come as far as rounding lets it.
+    """
+    outcome = Outcome.CONVERGED if converged else Outcome.STOPPED if cut else Outcome.BELOW_PRECISION
+    return Solution(coef, part.target_mean - part.mean @ coef, outcome, {"penalty": float(penalty), **found})
