@@ -10,9 +10,18 @@ _HOMES = {
     "features": "bochner.features",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelKMeans": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
+__all__ = [
+    "KernelClassifier",
+    "KernelFeatures",
+    "KernelKMeans",
+    "KernelRegressor",
+    "__version__",
+    "features",
+    "kernels",
+]
 
 
 def __getattr__(name: str) -> Any:
