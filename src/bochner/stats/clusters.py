@@ -81,7 +81,7 @@ class Clusters(Statistic):
         shift, moved, lengths = self._cast(Z.dtype)
         Z -= shift
         labels, nearest = assigned(Z, moved, lengths)
-        own = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+        own = np.einsum("ij,ij->i", Z, Z).astype(np.float64)
         distances = np.maximum(own + nearest, 0.0)
         weight = np.ones(len(Z)) if batch.weight is None else batch.weight
         self.count += len(Z)
