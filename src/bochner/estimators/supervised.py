@@ -24,10 +24,11 @@ from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
+from bochner.estimators.reopened import kept, revive
 from bochner.estimators.selecting import Options, learn
 from bochner.model import Model
 from bochner.run import Journal
-from bochner.saved import save
+from bochner.saved import opened
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
@@ -69,7 +70,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
-    report_: Report
+    report_: Report | str
     moments_: Moments | None
     targets_: Targets
 
@@ -355,9 +356,16 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         return self
 
     def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
-        """Write the model to a file for ``bochner.load``; with its moments it can be updated later."""
+        """Write the model to a file for ``bochner.load``; with its moments ``load`` gives one that can be updated."""
         check_is_fitted(self, "model_")
-        save(self.model_, path, self._kept() if moments else None, report=str(self.report_))
+        kept(self, path, moments)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The fitted estimator that ``save`` wrote; its ``report_`` is text."""
+        estimator = cls()
+        revive(estimator, opened(path), path)
+        return estimator
 
     def _kept(self) -> Moments:
         if self.moments_ is None:
