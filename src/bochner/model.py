@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, Rows, as_rows, tiles
+from bochner.arrays import Float, Float64, Matrix, as_rows, tiles
 from bochner.errors import DataError, SolverError
 from bochner.features import Drawn
 from bochner.solvers import Solution
@@ -45,30 +45,34 @@ class Model:
         found = [self.solution.decision(Z) for Z in self._features(X)]
         return np.concatenate(found) if found else np.empty((0, self.solution.coef.shape[1]))
 
+    def pieces(self, X: Any) -> Iterator[Matrix]:
+        """Rows as the model takes them: of an array, of a table or a source by its schema, in pieces."""
+        source = X if isinstance(X, Source) else scan(X) if self.schema.columns and is_table(X) else None
+        if source is None:
+            yield as_rows(X).values
+        else:
+            for chunk in source.with_schema(self.schema).settle().chunks():
+                yield chunk.X
+
     def _features(self, X: Any) -> Iterator[Float]:
         """Features of the rows, tile by tile."""
-        size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
-        for values, first in self._blocks(X):
-            for part in tiles(values.shape[0], size):
-                # Scaled before it is rounded: a large mean would take the digits of float32.
-                scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
-                try:
-                    yield self.drawn(scaled)
-                except DataError as error:
-                    raise error.located(first + part.start, self.schema.names) from None
+        first = 0
+        for values in self.pieces(X):
+            yield from self._tiles(values, first)
+            first += values.shape[0]
 
-    def _blocks(self, X: Any) -> Iterator[tuple[Matrix, int]]:
-        """Rows in pieces, and the number of the first of each: of tables and sources, the columns that were fitted."""
-        if self.schema.columns and not isinstance(X, (Rows, Source)) and is_table(X):
-            X = scan(X)
-        if isinstance(X, Source):
-            for chunk in X.with_schema(self.schema).settle().chunks():
-                yield chunk.X, chunk.start
-            return
-        values: Matrix = as_rows(X).values
+    def _tiles(self, values: Matrix, first: int) -> Iterator[Float]:
+        """Features of rows of which ``first`` is the number of the first one."""
         if values.shape[1] != self.drawn.d:
             raise DataError(f"the model was fitted on {self.drawn.d} columns, the rows have {values.shape[1]}")
-        yield values, 0
+        size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
+        for part in tiles(values.shape[0], size):
+            # Scaled before it is rounded: a large mean would take the digits of float32.
+            scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
+            try:
+                yield self.drawn(scaled)
+            except DataError as error:
+                raise error.located(first + part.start, self.schema.names) from None
 
     def spread(self, X: Any, mean: Float64, factor: Float64) -> Float64:
         """‖(z(x) − mean) @ factor‖² of every row, tile by tile."""
@@ -104,11 +108,6 @@ class Model:
         if self.calibration is not None:
             return self.calibration.probabilities(for_each_class(out))
         return LOSSES[self.loss].probabilities(out)
-
-    def batches(self, source: Source) -> Iterator[NDArray[Any]]:
-        """Predictions for the rows of a source, chunk by chunk."""
-        for rows, _ in self._blocks(source):
-            yield self.predict(rows)
 
     def with_solution(self, solution: Solution) -> Model:
         """The same model with other coefficients."""
