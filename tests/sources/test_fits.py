@@ -164,6 +164,11 @@ def test_scores_of_a_source(tmp_path, regressor, classifier):
     gappy[::2] = None
     path = parquet(held.set_column(5, "label", pa.array(gappy)), tmp_path, "gappy")
     assert classifier.score(bochner.scan(path, "label", COLUMNS)) == classifier.score(X[N + 1 :: 2], label[N + 1 :: 2])
+    two = pa.table({"x": X[:50, 0], "a": pa.array([None, *range(49)]), "b": number[:50]})
+    both = bochner.scan(two, ["a", "b"])
+    fitted = KernelRegressor(**SETTINGS).fit(both)
+    some = bochner.scan(two.slice(1), ["a", "b"])
+    assert fitted.score(both) == pytest.approx(fitted.score(some))
     with pytest.raises(DataError, match="the source has no target to compare with"):
         classifier.score(bochner.scan(X))
 

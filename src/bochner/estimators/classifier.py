@@ -15,8 +15,10 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from bochner.arrays import Float64, Rows
 from bochner.errors import SolverError
 from bochner.estimators.learning import Learnt, by_loss, by_one_pass, rows_of
+from bochner.estimators.scores import compared
 from bochner.estimators.supervised import KernelPredictor
 from bochner.features import Drawn, FeatureMap
+from bochner.model import Model
 from bochner.solvers.calibrate import Calibration, HeldOut, calibrated
 from bochner.solvers.losses import LOSSES
 from bochner.sources import Chunk, MemorySource, Scaling, Source
@@ -192,14 +194,14 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         """The share of right labels; a source brings its own target and weights."""
         if not isinstance(X, Source):
             return float(super().score(X, y, sample_weight))
-        target, predicted, weight = self._compared(X)
+        target, predicted, weight = compared(self, X)
         return float(np.average([a == b for a, b in zip(target, predicted, strict=True)], weights=weight))
 
     def decision_function(self, X: Any) -> Float64:
         """Scores: one for each class, or one in all for two classes (> 0 is the second)."""
-        return self._told(X, self.model_.decision)
+        return self._told(X, Model.decision)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64:
         """Probabilities of the classes: of the logistic model, or of calibrated scores."""
-        return self._told(X, self.model_.probabilities)
+        return self._told(X, Model.probabilities)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from bochner.arrays import Float64
 from bochner.errors import SolverError
+from bochner.estimators.scores import compared
 from bochner.estimators.supervised import KernelPredictor
 from bochner.features import Drawn, FeatureMap
 from bochner.solvers.ridge import Prepared
@@ -133,7 +134,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         else:
             prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
         n = prepared.part.weight
-        relative = self._told(X, lambda rows: self.model_.spread(rows, centre, factor))
+        relative = self._told(X, lambda model, rows: model.spread(rows, centre, factor))
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation
@@ -142,7 +143,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         """R² of the predictions; a source brings its own target and weights."""
         if not isinstance(X, Source):
             return float(super().score(X, y, sample_weight))
-        target, predicted, weight = self._compared(X)
+        target, predicted, weight = compared(self, X)
         return float(r2_score(target.astype(float), predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
