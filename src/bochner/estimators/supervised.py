@@ -319,6 +319,13 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         return self
 
     @available_if(_updatable)  # type: ignore[untyped-decorator]
+    def solve(self) -> Self:
+        """Choose and solve again from the moments, without a row: after ``set_params(alpha=…)``, say."""
+        check_is_fitted(self, "model_")
+        self._solve(None)
+        return self
+
+    @available_if(_updatable)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: Any,
