@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
 from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
+from bochner.stats.targets import missing
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
@@ -380,15 +381,33 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         return self.moments_
 
     # ---- predicting -------------------------------------------------------------------------------
-    def _rows_of(self, X: Any) -> Iterator[Any]:
-        """Rows in pieces, as they come."""
+    def _told(self, X: Any, form: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+        """What the model tells of every row, chunk by chunk; errors number rows as the source does."""
         check_is_fitted(self, "model_")
+        found = []
         for chunk in self._source(X, reset=False).chunks():
-            yield chunk.X
+            try:
+                found.append(form(chunk.X))
+            except DataError as error:
+                raise error.located(chunk.start) from None
+        return np.concatenate(found)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or numbers for the rows of an array, a table or a source."""
-        return np.concatenate([self.model_.predict(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.predict)
+
+    def _compared(self, source: Source) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
+        """Targets, predictions and weights of the labelled rows of a source."""
+        check_is_fitted(self, "model_")
+        if not source.target:
+            raise DataError("the source has no target to compare with; name one with scan(…, target=…)")
+        found = [(c.y, self.model_.predict(c.X), c.weight) for c in self._source(source, reset=False).chunks()]
+        y, predicted = (np.concatenate([chunk[i] for chunk in found]) for i in range(2))
+        weight = None if found[0][2] is None else np.concatenate([chunk[2] for chunk in found])
+        known = ~missing(y) if y.ndim == 1 else ~missing(y).any(axis=1)
+        if not known.any():
+            raise DataError("no row of the source has a target to compare with")
+        return y[known], predicted[known], None if weight is None else weight[known]
 
     def _outputs(self, X: Any) -> Float64:
-        return np.concatenate([self.model_.outputs(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.outputs)
