@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import GridSearchCV
 
@@ -221,6 +222,20 @@ def test_the_standard_deviation_is_that_of_explicit_components():
 def test_float32_is_not_warned_about_where_components_carry_it():
     model = regressor(precision="float32", alpha=1e-2, pca=8).fit(X, y)
     assert relative(model.coef_, regressor(alpha=1e-2, pca=8).fit(X, y).coef_) < 1e-3
+
+
+def test_moments_are_gathered_again_where_float32_hides_the_best_penalty(monkeypatch):
+    smooth = {"map": features.RandomFourier(kernels.Gaussian(0.01), D).draw(3, seed=1), "alpha": "cv", "pca": "cv"}
+    target = np.sin(0.5 * X[:, 0]) + X[:, 1]
+    sharp = regressor(**smooth, precision="float64").fit(X, target)
+    monkeypatch.setattr("bochner.estimators.supervised.SMALL", 0)
+    model = regressor(**smooth).fit(X, target)
+    assert model.dtype_ == "float32"
+    assert "gathered again in float64" in str(model.report_)
+    # The features are still those of float32.
+    assert np.square(model.predict(X) - target).mean() < 2.0 * np.square(sharp.predict(X) - target).mean() + 1e-10
+    with pytest.warns(ConvergenceWarning, match="precision"):
+        regressor(**{**smooth, "alpha": 1e-9, "pca": 60}, precision="float32").fit(X, target)
 
 
 def test_it_is_a_parameter_like_others():
