@@ -112,7 +112,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
-        self._require_reduction(self.loss, self.n_features)
+        self._require_reduction(self.loss, self.solver, self.n_features)
         self._stage = Stage()
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
