@@ -15,19 +15,9 @@ _HOMES = {
     "KernelRegressor": "bochner.estimators",
     "Reduction": "bochner.estimators",
     "load": "bochner.saved",
+    "scan": "bochner.sources.scan",
 }
-__all__ = [
-    "KernelCCA",
-    "KernelClassifier",
-    "KernelFeatures",
-    "KernelPCA",
-    "KernelRegressor",
-    "Reduction",
-    "__version__",
-    "features",
-    "kernels",
-    "load",
-]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'bochner' has no attribute {name!r}")
     module = import_module(_HOMES[name])
-    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    return module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
 from bochner.model import Model
+from bochner.run import Journal
 from bochner.saved import save
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
@@ -84,22 +86,36 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
 
     # ---- fitting ----------------------------------------------------------------------------------
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, progress: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        progress: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """Learn from rows X and targets y, or from a source (``bochner.scan``) that has both.
 
         Rows whose target is missing (NaN or None) are unlabelled.  Rows of one group are never in
-        different folds.  ``progress`` writes rows, speed and remaining time to standard error.
+        different folds.  ``progress`` writes rows, speed and remaining time to standard error.  A fit with
+        a folder as ``checkpoint`` keeps its sweeps there: where it was killed, the same fit goes on to the
+        same bits.  Remove the folder once the model is saved.
         """
         source = self._supervised(X, y, sample_weight, groups, reset=True)
-        self._fit(source, learn_targets(source.targets(), self.classify), progress)
+        targets = learn_targets(source.targets(), self.classify)
+        self._journal = None if checkpoint is None else Journal(Path(checkpoint))
+        try:
+            self._fit(source, targets, progress)
+        finally:
+            self._journal = None
         return self
 
     def _fit(self, source: Source, targets: Targets, progress: bool) -> None:
         self._require_options()
         self._seconds: dict[str, float] = {}
         seed = seed_of(self.random_state)
-        self.targets_, self._folds, self._schema = targets, Folds(self.folds, seed), source.schema
+        self.targets_, self._folds = targets, Folds(self.folds, seed)
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL

@@ -81,6 +81,8 @@ class FeatureMap(ABC):
             raise MapError(f"{type(self).__name__} is made from data: pass draw(d, seed, sample=rows)")
         kernel = self.kernel.bound(None if sample is None else sample.names, d).resolve(sample)
         kernel.check(Rows(np.empty((0, d))) if sample is None else sample)
+        if sample is not None:
+            kernel.diag(sample)  # refuses rows at which the kernel overflows, and so at all pairs
         return replace(self, kernel=kernel).fitted(d, seed, sample)
 
     def is_fitted(self) -> bool:
@@ -139,6 +141,8 @@ class Drawn(ABC):
     names: tuple[str, ...] | None = None
 
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, width: int):
+        if width < 1:
+            raise MapError(f"{type(recipe).__name__} has no feature for {recipe.kernel} in {recipe.n_features} columns")
         self.map, self.d, self.seed, self.width = recipe, d, seed, width
 
     @property
