@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from bochner import KernelCCA, features, kernels
 from bochner.errors import DataError, SolverError
 from bochner.sources import MemorySource
-from bochner.sources.views import Beside, Selected
+from bochner.sources.views import Joined, Selected
 
 N = 600
 rng = np.random.default_rng(0)
@@ -184,7 +184,7 @@ def test_views_must_belong_together():
     for source in unknown:
         source.n_rows = None
     with pytest.raises(DataError, match="ends at row 10"):
-        list(Beside(*unknown).chunks())
+        list(Joined(*unknown).chunks())
 
 
 def test_a_selection_keeps_names_targets_and_order():
@@ -193,4 +193,6 @@ def test_a_selection_keeps_names_targets_and_order():
     chunk = next(source.chunks(100, 200))
     np.testing.assert_array_equal(chunk.X, X[200:300][:, [2, 0]])
     np.testing.assert_array_equal(chunk.y, Y[200:300, 0])
+    with pytest.raises(DataError, match="3 columns are asked of a view that has 2"):
+        source.with_schema(MemorySource(X).schema)
     assert source.fingerprint() != Selected(MemorySource(X), [0, 2]).fingerprint()

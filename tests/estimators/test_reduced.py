@@ -174,6 +174,16 @@ def test_two_passes_are_one_for_every_rank_and_update():
     assert relative(model.coef_, before) < 1e-8
 
 
+def test_both_passes_can_be_resumed(tmp_path):
+    how = Reduction(10, each=8, memory=1000)
+    model = regressor(map=BOTH, pca=how).fit(X, y, checkpoint=tmp_path)
+    assert len(list(tmp_path.glob("*-done.checkpoint"))) == 2
+    again = regressor(map=BOTH, pca=how).fit(X, y, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    with pytest.raises(ValueError, match="another folder"):  # other components in the second pass
+        regressor(map=BOTH, pca=Reduction(10, each=7, memory=1000)).fit(X, y, checkpoint=tmp_path)
+
+
 def test_stages_need_several_kernels():
     with pytest.raises(SolverError, match="sums of kernels"):
         regressor(pca=Reduction(10, each=8)).fit(X, y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,16 @@ from bochner.sources.scaling import Scaling
 from bochner.sources.schema import Column, Schema
 
 
-class Selected(Source):
+class _Derived(Source):
+    """A source whose columns come from those of others, which are where a schema belongs."""
+
+    def with_schema(self, schema: Schema) -> Self:
+        if schema.d != self.d:
+            raise DataError(f"{schema.d} columns are asked of a view that has {self.d}; take the view of other rows")
+        return self
+
+
+class Selected(_Derived):
     """Some of the numbers of every row.
 
     >>> from bochner.sources import MemorySource
@@ -40,7 +49,7 @@ class Selected(Source):
         return {"kind": "selected", "columns": self._columns.tolist(), "rows": self._source.fingerprint()}
 
 
-class Beside(Source):
+class Joined(_Derived):
     """The rows of two sources, each under its own scaling, side by side; weights are those of the first."""
 
     def __init__(self, first: Source, second: Source, scalings: tuple[Scaling, Scaling] = (Scaling(), Scaling())):
@@ -62,4 +71,4 @@ class Beside(Source):
             yield replace(pair[0], X=joined, y=None)
 
     def fingerprint(self) -> dict[str, Any]:
-        return {"kind": "beside", "views": [source.fingerprint() for source in self._sources]}
+        return {"kind": "joined", "views": [source.fingerprint() for source in self._sources]}
