@@ -39,6 +39,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         Learn on principal components of the features instead of on all: how many, or the share of the variance,
         or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
         find them; ``Reduction`` has more options.  Predicting costs no more.
+    penalty : "ridge", "lasso", "elasticnet" or "group"
+        "lasso" is ½ Σ w (t − f)² + alpha ‖v‖₁, where scikit-learn's alpha is this one over Σ w; "elasticnet"
+        is ½ Σ w (t − f)² + alpha (l1_ratio ‖v‖₁ + ½ (1 − l1_ratio) ‖v‖²).  They select features.  "group"
+        selects kernels of a sum, k1 + k2 + …, for all targets together: ½ Σ w (t − f)² + alpha Σ_j s_j ‖v_j‖ with
+        s_j² the variance of the features of kernel j.  ``report_.selection`` says which are in.
+    weights : None, "cv" or list of float
+        Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
+        cross-validation from the moments of one pass.  The coefficients have them in them.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -72,6 +80,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         tol: float | None = None,
         alpha: Any = "cv",
         pca: Any = None,
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -85,6 +96,9 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.tol = tol
         self.alpha = alpha
         self.pca = pca
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
@@ -106,11 +120,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         mean = super().predict(X)
         if not return_std:
             return mean
+        if self.penalty != "ridge":
+            raise SolverError(f"a standard deviation is known for penalty='ridge', not for {self.penalty!r}")
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
         if self._reduced is None:
-            prepared = Prepared(self._kept().total(), self._noise)
-            centre, factor = prepared.part.mean, prepared.spread(self.alpha_)
+            total = self._kept().total()
+            roots = np.ones(total.width) if self._factors is None else self._factors
+            prepared = Prepared(total.scaled(roots), self._noise)
+            centre, factor = total.mean, roots[:, None] * prepared.spread(self.alpha_)
         else:
             prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
         n = prepared.part.weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +17,7 @@ from bochner.sources.scaling import Scaling
 from bochner.sources.schema import Column, Schema
 
 
-class _Derived(Source):
-    """A source whose columns come from those of others, which are where a schema belongs."""
-
-    def with_schema(self, schema: Schema) -> Self:
-        if schema.d != self.d:
-            raise DataError(f"{schema.d} columns are asked of a view that has {self.d}; take the view of other rows")
-        return self
-
-
-class Selected(_Derived):
+class Selected(Source):
     """Some of the numbers of every row.
 
     >>> from bochner.sources import MemorySource
@@ -41,6 +32,9 @@ class Selected(_Derived):
         self.schema = Schema(plain=len(self._columns)) if chosen is None else Schema(chosen)
         self.n_rows, self.sparse, self.target = source.n_rows, source.sparse, source.target
 
+    def with_schema(self, schema: Schema) -> Selected:
+        return Selected(self._source.with_schema(schema), self._columns.tolist())
+
     def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
         for chunk in self._source.chunks(size, start):
             yield replace(chunk, X=chunk.X[:, self._columns])
@@ -49,7 +43,7 @@ class Selected(_Derived):
         return {"kind": "selected", "columns": self._columns.tolist(), "rows": self._source.fingerprint()}
 
 
-class Joined(_Derived):
+class Joined(Source):
     """The rows of two sources, each under its own scaling, side by side; weights are those of the first."""
 
     def __init__(self, first: Source, second: Source, scalings: tuple[Scaling, Scaling] = (Scaling(), Scaling())):
@@ -59,6 +53,9 @@ class Joined(_Derived):
         self.schema = Schema(plain=first.d + second.d)
         self.n_rows = first.n_rows if first.n_rows is not None else second.n_rows
         self.sparse = first.sparse and second.sparse
+
+    def with_schema(self, schema: Schema) -> Joined:
+        raise DataError("two views side by side have no schema of a model; give each view its own")
 
     def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
         for pair in zip_longest(*(source.chunks(size, start) for source in self._sources)):
