@@ -136,7 +136,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
         options = Options.of(self)
-        self._require_reduction(self.loss, self.n_features)
+        self._require_reduction(self.loss, self.solver, self.n_features)
         if self._reduction is not None and not options.plain:
             raise SolverError("pca goes with penalty='ridge' and without weights of kernels")
         self._stage = Stage()
