@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
 
 from bochner import KernelClassifier, KernelRegressor, features, kernels
@@ -171,8 +172,24 @@ def test_what_does_not_go_together_is_refused(options, message):
         regressor(**options).fit(X, y)
 
 
+def test_other_solvers_are_refused():
+    with pytest.raises(SolverError, match="solved from moments, not by solver='sweeps'"):
+        KernelClassifier(map=DRAWN, solver="sweeps", penalty="lasso").fit(X, y > 0)
+
+
 def test_other_losses_and_standard_deviations_are_refused():
     with pytest.raises(SolverError, match="are for the squared loss, not logistic"):
         KernelClassifier(map=DRAWN, loss="logistic", penalty="lasso").fit(X, y > 0)
     with pytest.raises(SolverError, match="known for penalty='ridge'"):
         regressor(penalty="lasso", alpha=1.0).fit(X, y).predict(X, return_std=True)
+
+
+def test_penalties_below_the_precision_of_the_tiles_are_told():
+    rows = np.random.default_rng(1).normal(size=(20_000, 2))
+    target = np.sin(3.0 * rows[:, 0])
+    smooth = features.RandomFourier(kernels.Gaussian(0.05), 64).draw(2, seed=0)
+    options = {"map": smooth, "penalty": "lasso", "random_state": 0, "n_jobs": 1}
+    with pytest.warns(ConvergenceWarning, match="below the precision"):
+        KernelRegressor(**options, alpha=1e-4, precision="float32").fit(rows, target)
+    KernelRegressor(**options, alpha=1e-1, precision="float64").fit(rows, target)
+    KernelRegressor(**options, alpha=10.0, precision="float32").fit(rows, target)

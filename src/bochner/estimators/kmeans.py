@@ -100,8 +100,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         With a number, one approximate pass instead of Lloyd's sweeps: the centres move with every so many
         rows, or fewer.
     sweep_tol, max_sweeps : float, int
-        Sweeps end when the squared moves of the centres sum to this share of the mean variance of a
-        feature, or after so many, with a warning.
+        Sweeps end when one lowers the inertia by no more than this share (with 0, when nothing moves), or
+        after so many, with a warning.
     map, tol, scaling, precision, random_state, n_jobs
         As for ``KernelRegressor``.
 
@@ -110,7 +110,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     cluster_centers_ : (n_clusters, features)
     labels_ : the cluster of each row that was fitted; not kept for a source, where ``predict(source)`` has it
     inertia_ : Σ w ‖z(x) − nearest centre‖²
-    n_iter_ : sweeps that moved the centres
+    n_iter_ : sweeps
     report_ : what was chosen and found
 
     Examples
