@@ -133,7 +133,7 @@ def group_rows(n: int, width: int) -> list[dict[str, Any]]:
     X, y = regression(n)
     drawn = stacked(width, X.shape[1], X)
     total = moments_of(drawn, X, y[:, None]).total()
-    blocks = [own for _, own in drawn.blocks()]
+    blocks = [own for _, own in drawn.summands()]
     problem = group.Grouped(total, blocks, group.prices_for(total, blocks))
     rows = []
     for share in (1e-1, 1e-2, 1e-3):
@@ -187,7 +187,7 @@ def weight_rows(n: int, width: int) -> list[dict[str, Any]]:
     X, y = regression(n)
     drawn = stacked(width, X.shape[1], X)
     folds = moments_of(drawn, X, y).labelled()
-    blocks = [own for _, own in drawn.blocks()]
+    blocks = [own for _, own in drawn.summands()]
     ours, found = cpu(lambda: weights.weighed(folds, blocks))
     total = moments_of(drawn, X, y).total()
     path = penalties_for(total)

@@ -84,6 +84,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         penalty: str = "ridge",
         l1_ratio: float = 0.5,
         weights: Any = None,
+        pca: Any = None,
         calibrate: bool = True,
         sweep_tol: float = 1e-3,
         max_sweeps: int = 100,
@@ -103,6 +104,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.weights = weights
+        self.pca = pca
         self.calibrate = calibrate
         self.sweep_tol = sweep_tol
         self.max_sweeps = max_sweeps

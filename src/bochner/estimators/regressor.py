@@ -43,6 +43,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     weights : None, "cv" or list of float
         Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
         cross-validation from the moments of one pass.  The coefficients have them in them.
+    pca : None, "cv", int, float, list of int or Reduction
+        Learn on principal components of the features instead of on all: how many, or the share of the variance,
+        or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
+        find them; ``Reduction`` has more options.  Predicting costs no more.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -78,6 +82,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         penalty: str = "ridge",
         l1_ratio: float = 0.5,
         weights: Any = None,
+        pca: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -93,6 +98,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.weights = weights
+        self.pca = pca
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
@@ -118,11 +124,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
             raise SolverError(f"a standard deviation is known for penalty='ridge', not for {self.penalty!r}")
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
-        total = self._kept().total()
-        roots = np.ones(total.width) if self._factors is None else self._factors
-        prepared = Prepared(total.scaled(roots), self._noise)
-        factor, n = roots[:, None] * prepared.spread(self.alpha_), total.weight
-        relative = np.concatenate([self.model_.spread(rows, total.mean, factor) for rows in self._rows_of(X)])
+        if self._reduced is None:
+            total = self._kept().total()
+            roots = np.ones(total.width) if self._factors is None else self._factors
+            prepared = Prepared(total.scaled(roots), self._noise)
+            centre, factor = total.mean, roots[:, None] * prepared.spread(self.alpha_)
+        else:
+            prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
+        n = prepared.part.weight
+        relative = np.concatenate([self.model_.spread(rows, centre, factor) for rows in self._rows_of(X)])
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation

@@ -105,8 +105,12 @@ class Options:
             raise SolverError(f"alpha={alpha!r} is for penalty='ridge'; use alpha='cv' or numbers")
         if options.weights_chosen and not (isinstance(alpha, str) and alpha == "cv"):
             raise SolverError("weights='cv' chooses the penalty with the weights; leave alpha='cv'")
-        if options.penalty != "ridge" and isinstance(estimator.n_features, (list, tuple)):
-            raise SolverError("numbers of features are compared for penalty='ridge' only; give one as n_features")
+        if isinstance(estimator.n_features, (list, tuple)):
+            raise SolverError(
+                "numbers of features are compared for plain ridge regression only; give one as n_features"
+            )
+        if estimator.pca is not None:
+            raise SolverError("components of features have no kernels to tell apart; use pca=None, or ridge regression")
         return options
 
     @property

@@ -81,6 +81,8 @@ class FeatureMap(ABC):
             raise MapError(f"{type(self).__name__} is made from data: pass draw(d, seed, sample=rows)")
         kernel = self.kernel.bound(None if sample is None else sample.names, d).resolve(sample)
         kernel.check(Rows(np.empty((0, d))) if sample is None else sample)
+        if sample is not None:
+            kernel.diag(sample)  # refuses rows at which the kernel overflows, and so at all pairs
         return replace(self, kernel=kernel).fitted(d, seed, sample)
 
     def is_fitted(self) -> bool:
@@ -139,12 +141,19 @@ class Drawn(ABC):
     names: tuple[str, ...] | None = None
 
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, width: int):
+        if width < 1:
+            raise MapError(f"{type(recipe).__name__} has no feature for {recipe.kernel} in {recipe.n_features} columns")
         self.map, self.d, self.seed, self.width = recipe, d, seed, width
 
     @property
     def kernel(self) -> Kernel:
         """The kernel it approximates, with every parameter a number."""
         return self.map.kernel
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The widths of the maps that stand side by side in it: more than one for a sum of kernels."""
+        return (self.width,)
 
     def __call__(self, X: Any, out: Float | None = None) -> Float:
         """Features of every row, in float32 or float64 as X; into ``out`` where it is given."""
@@ -180,7 +189,7 @@ class Drawn(ABC):
     @abstractmethod
     def _fill(self, X: Matrix, out: Float) -> None: ...
 
-    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+    def summands(self) -> tuple[tuple[Kernel, slice], ...]:
         """The kernels of a sum, each with the columns that are its own; the whole where parts share columns."""
         return ((self.kernel, slice(0, self.width)),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from bochner.stats.folds import mixed
 
 #: how many of the rows that lie farthest from their centre are kept: they take the place of empty clusters
 SPARES = 16
+#: numbers and labels of no rows
+_NONE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
 
 
 @dataclass
@@ -53,13 +56,14 @@ class Clusters(Statistic):
     ([2.0, 1.0], [1.5, 9.0], 6.0)
     """
 
+    sums = ("count", "weight", "totals", "inertia", "energy")
     # A tile is gone over three times.
     tile_bytes = 1 << 21
 
     def __init__(self, centres: Float64, shift: Float64 | None = None, label: bool = False):
         self.centres, self.label = centres, label
         self.shift = np.zeros(centres.shape[1]) if shift is None else shift
-        self.weight, self.sums = np.zeros(len(centres)), np.zeros(centres.shape)
+        self.weight, self.totals = np.zeros(len(centres)), np.zeros(centres.shape)
         self.inertia, self.count = 0.0, 0
         #: Σ w ‖z − shift‖²
         self.energy = 0.0
@@ -86,7 +90,7 @@ class Clusters(Statistic):
         weight = np.ones(len(Z)) if batch.weight is None else batch.weight
         self.count += len(Z)
         self.weight += np.bincount(labels, weight, len(self.centres))
-        self.sums += members(labels, weight, len(self.centres), Z.dtype) @ Z
+        self.totals += members(labels, weight, len(self.centres), Z.dtype) @ Z
         self.inertia += float(weight @ distances)
         self.energy += float(weight @ own)
         if self.label:
@@ -112,7 +116,7 @@ class Clusters(Statistic):
     def spread(self) -> float:
         """Σ w ‖z − mean‖²: the inertia of a single cluster."""
         total = max(float(self.weight.sum()), 1e-300)
-        return max(0.0, self.energy - float(np.square(self.sums.sum(axis=0)).sum()) / total)
+        return max(0.0, self.energy - float(np.square(self.totals.sum(axis=0)).sum()) / total)
 
     def labels(self) -> NDArray[np.int32]:
         """The cluster of every row, by the numbers of the rows from 0 on."""
@@ -126,7 +130,7 @@ class Clusters(Statistic):
 
         An empty one takes the place of one of the rows that lie farthest from their centres, which its cluster loses.
         """
-        weight, sums = self.weight.copy(), self.sums.copy()
+        weight, sums = self.weight.copy(), self.totals.copy()
         # As scikit-learn does, the farthest row for the first empty cluster.
         for empty, spare in zip(np.flatnonzero(weight <= 0.0), range(len(self.spares.rows)), strict=False):
             row, own, old = self.spares.features[spare], self.spares.weights[spare], self.spares.labels[spare]
@@ -142,9 +146,20 @@ class Clusters(Statistic):
         if self.centres is not other.centres and not np.array_equal(self.centres, other.centres):
             raise DataError("sums next to different centres do not add up; sweep all rows with the same ones")
         both = self.fresh()
-        for name in ("count", "weight", "sums", "inertia", "energy", "spares", "_labels"):
+        for name in (*self.sums, "spares", "_labels"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        rows, labels = (np.concatenate(found) for found in zip(_NONE, *self._labels, strict=True))
+        spares = {f"spares.{name}": values for name, values in vars(self.spares).items()}
+        return {**super().to_arrays(), **spares, "rows": rows, "labels": labels}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        other = super().restored(arrays)
+        other.spares = Spares(*(arrays[f"spares.{name}"] for name in vars(self.spares)))
+        other._labels = [(arrays["rows"], arrays["labels"])]
+        return other
 
 
 class MiniBatches(Statistic):
@@ -155,13 +170,13 @@ class MiniBatches(Statistic):
     in parallel.
     """
 
+    sums = ("centres", "weight")
     tile_bytes = 1 << 22
 
     def __init__(self, centres: Float64, counts: Float64, rows: int, shift: Float64 | None = None):
         self.start, self.before, self.rows = centres, counts, rows
         self.shift = np.zeros(centres.shape[1]) if shift is None else shift
         self.centres, self.weight = centres, np.zeros(len(centres))
-        self._waiting: list[Batch] = []
 
     def fresh(self) -> Self:
         return type(self)(self.start, self.before, self.rows, self.shift)
