@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bochner import KernelKMeans, KernelRegressor, features, kernels
 from bochner.errors import DataError, SolverError
-from bochner.run import Flow
+from bochner.run import Flow, Local
 from bochner.seeds import Seed
 from bochner.solvers.kmeans import plusplus
 from bochner.sources import MemorySource
@@ -146,6 +146,37 @@ def test_a_nonlinear_kernel_finds_what_means_of_rows_cannot():
     model = KernelKMeans(2, kernels.Gaussian(1.0), 128, scaling="none", random_state=0).fit(rows)
     assert adjusted_rand_score(truth, model.labels_) == 1.0
     assert adjusted_rand_score(truth, KMeans(2, n_init=3, random_state=0).fit(rows).labels_) < 0.5
+
+
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_a_fit_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, batch_size):
+    whole = kmeans(batch_size=batch_size).fit(X, sample_weight=w)
+    monkeypatch.setattr(Local, "sweep", failing(Local.sweep, 1))
+    with pytest.raises(KeyboardInterrupt):
+        kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 1
+    again = kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.cluster_centers_, whole.cluster_centers_)
+    np.testing.assert_array_equal(again.labels_, whole.labels_)
+    assert again.inertia_ == whole.inertia_
+    # All sweeps are kept: another fit makes none.
+    monkeypatch.setattr(Local, "sweep", failing(Local.sweep, 0))
+    once_more = kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    np.testing.assert_array_equal(once_more.labels_, whole.labels_)
+
+
+def failing(sweep, after):
+    """A way to sweep that is killed after some sweeps."""
+    done = []
+
+    def killed(*given):
+        if len(done) == after:
+            raise KeyboardInterrupt
+        done.append(1)
+        return sweep(*given)
+
+    return killed
 
 
 def test_sweeps_end_where_one_changes_little():

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +21,7 @@ from bochner.arrays import Float, Float64, tiles
 from bochner.errors import SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.features import Drawn, FeatureMap
+from bochner.run import Journal
 from bochner.run.flow import features_of
 from bochner.seeds import Seed
 from bochner.solvers import Outcome
@@ -157,8 +160,20 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self.n_jobs = n_jobs
 
     # ---- fitting ----------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: bool = False) -> Self:
-        """Find the centres of rows X, or of a source (``bochner.scan``), whose target is not looked at."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Find the centres of rows X, or of a source (``bochner.scan``), whose target is not looked at.
+
+        ``progress`` writes rows, speed and remaining time of each sweep to standard error.  A fit with a folder as
+        ``checkpoint`` keeps its sweeps there: where it was killed, the same fit goes on to the same bits.
+        """
         self._require_options()
         source = self._source(X, None, sample_weight, reset=True)
         if source.n_rows is not None and source.n_rows < self.n_clusters:
@@ -178,12 +193,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         seconds["start"] = time.perf_counter() - begun
 
         begun = time.perf_counter()
-        sweep = self._sweep(self._flow(source), progress)
         label = not isinstance(X, Source)
-        if self.batch_size is None:
-            found = lloyd(sweep, start.centres, shift, self.sweep_tol, self.max_sweeps, label)
-        else:
-            found = mini_batch(sweep, start, shift, self.batch_size, label)
+        self._journal = None if checkpoint is None else Journal(Path(checkpoint))
+        try:
+            sweep = self._sweep(self._flow(source), progress)
+            if self.batch_size is None:
+                found = lloyd(sweep, start.centres, shift, self.sweep_tol, self.max_sweeps, label)
+            else:
+                found = mini_batch(sweep, start, shift, self.batch_size, label)
+        finally:
+            self._journal = None
         seconds["sweeping"] = time.perf_counter() - begun
         self._shift = shift
         self._settle(found, how, seconds, label)
