@@ -1,5 +1,7 @@
 """Penalties that select and weights of kernels, in the estimators: equal to refitting, and told."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -185,7 +187,7 @@ def test_other_losses_and_standard_deviations_are_refused():
         regressor(penalty="lasso", alpha=1.0).fit(X, y).predict(X, return_std=True)
 
 
-def test_penalties_below_the_precision_of_the_tiles_are_told():
+def test_penalties_below_the_precision_of_the_tiles_are_told(monkeypatch):
     rows = np.random.default_rng(1).normal(size=(20_000, 2))
     target = np.sin(3.0 * rows[:, 0])
     smooth = features.RandomFourier(kernels.Gaussian(0.05), 64).draw(2, seed=0)
@@ -194,3 +196,14 @@ def test_penalties_below_the_precision_of_the_tiles_are_told():
         KernelRegressor(**options, alpha=1e-4, precision="float32").fit(rows, target)
     KernelRegressor(**options, alpha=1e-1, precision="float64").fit(rows, target)
     KernelRegressor(**options, alpha=10.0, precision="float32").fit(rows, target)
+    # With the precision left open, the rows are swept again in float64.
+    monkeypatch.setattr("bochner.estimators.supervised.SMALL", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # float64 is hardly enough here
+        exact = KernelRegressor(**options, alpha=1e-2, precision="float64").fit(rows, target)
+        again = KernelRegressor(**options, alpha=1e-2).fit(rows, target)
+    with pytest.warns(ConvergenceWarning):
+        rough = KernelRegressor(**options, alpha=1e-2, precision="float32").fit(rows, target)
+    assert "gathered again in float64" in str(again.report_)
+    far = [np.square(model.predict(rows) - exact.predict(rows)).mean() for model in (rough, again)]
+    assert far[1] < 1e-3 * far[0]
