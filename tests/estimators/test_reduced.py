@@ -145,7 +145,7 @@ def test_two_stages_are_pca_of_each_kernel_and_of_both(memory):
     np.testing.assert_allclose(model.predict(X), ZZ @ coef + intercept, atol=1e-9)
     told = "one pass, since" if memory > 1000 else "two passes, since"
     assert told in str(model.report_)
-    assert f"first 12 + 5 of 40 + {BOTH.blocks[1]}" in str(model.report_)
+    assert f"first 12 + 5 of 40 + {BOTH.block_widths()[1]}" in str(model.report_)
     assert model.moments_.width == (BOTH.width if memory > 1000 else 17)
     mean, std = model.predict(X[:50], return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X[:50]))

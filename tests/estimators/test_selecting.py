@@ -23,7 +23,7 @@ G = kernels.Gaussian(0.5)
 KERNEL = G.on([0]) + G.on([1, 2]) + G.on([3])
 DRAWN = features.choose(KERNEL, 150, sample=X, separate=True).draw(4, 0, X)
 Z = DRAWN(X)
-BLOCKS = [own for _, own in DRAWN.summands()]
+BLOCKS = [own for _, own in DRAWN.blocks()]
 for array in (X, y, w, Z):
     array.flags.writeable = False
 
@@ -79,7 +79,7 @@ def test_group_says_which_kernels_matter():
     for member in selection.members[:2]:
         own = next(
             s
-            for k, s in model.drawn_.summands()
+            for k, s in model.drawn_.blocks()
             if str(k) == member.kernel.replace("height", "0").replace("width, depth", "1, 2")
         )
         part = features_of[:, own] @ model.coef_[0, own]
@@ -115,7 +115,7 @@ def test_chosen_weights_have_the_error_of_refitting_and_are_told():
     model = regressor(weights="cv", folds=4).fit(X, y)
     fold = Folds(4, 0).assign(0, N)
     members = {member.kernel: member for member in model.report_.selection.members}
-    of_kernels = np.array([members[str(kernel)].weight for kernel, _ in DRAWN.summands()])
+    of_kernels = np.array([members[str(kernel)].weight for kernel, _ in DRAWN.blocks()])
     A = Z * weights.roots(of_kernels, BLOCKS)
     squared = baseline = 0.0
     for k in range(4):
@@ -165,7 +165,7 @@ def test_classifiers_select_and_are_calibrated(options):
         ({"weights": "cv", "alpha": 1.0}, "leave alpha='cv'"),
         ({"weights": [1.0, 2.0]}, "weights are 3 finite numbers"),
         ({"penalty": "lasso", "n_features": [8, 16], "map": None, "kernel": G}, "compared for plain ridge"),
-        ({"penalty": "lasso", "pca": 10}, "use pca=None"),
+        ({"penalty": "lasso", "pca": 10}, "pca goes with"),
         ({"penalty": "group", "map": None, "kernel": G}, "gaussian.* is one kernel; give a sum"),
         ({"weights": "cv", "map": None, "kernel": G}, "weights is about the kernels of a sum"),
     ],

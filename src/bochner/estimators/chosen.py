@@ -33,11 +33,11 @@ class Report:
     #: held-out squared error over numbers of features and penalties
     surface: Surface | None = None
     search: Search | None = None
-    #: which kernels of a sum matter, where a penalty or weights told
-    selection: Selection | None = None
     #: principal components that were kept, and their number
     pca: str = ""
     rank: int | None = None
+    #: which kernels of a sum matter, where a penalty or weights told
+    selection: Selection | None = None
     #: what else a solver found
     notes: tuple[str, ...] = ()
     #: of each stage

@@ -81,10 +81,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
         penalty: str = "ridge",
         l1_ratio: float = 0.5,
         weights: Any = None,
-        pca: Any = None,
         calibrate: bool = True,
         sweep_tol: float = 1e-3,
         max_sweeps: int = 100,
@@ -101,10 +101,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.weights = weights
-        self.pca = pca
         self.calibrate = calibrate
         self.sweep_tol = sweep_tol
         self.max_sweeps = max_sweeps

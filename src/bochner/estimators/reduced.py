@@ -131,7 +131,7 @@ def first_stage(
     """Whether a sum of kernels takes one pass or two; the first of two is made here, by ``sweep``."""
     if how.each is None:
         return Stage()
-    blocks = drawn.blocks
+    blocks = drawn.block_widths()
     if len(blocks) < 2:
         raise SolverError(f"each= is for sums of kernels, whose maps stand side by side; {drawn.kernel} has one map")
     joint = 2 * Moments(drawn.width, outputs, folds=folds).nbytes  # a total, and what a thread adds to it
@@ -163,11 +163,11 @@ def staged(rows: Part, how: Reduction, drawn: Drawn, stage: Stage, noise: float)
     """The components of rows, from the moments that ``stage`` made to be collected."""
     if how.each is None:
         return Staged(solver.principal(rows), None, None, "")
-    blocks = (stage.drawn or drawn).blocks
+    blocks = (stage.drawn or drawn).block_widths()
     starts = np.cumsum([0, *blocks])
     each = stage.each or sizes_of([within(rows, a, b) for a, b in pairwise(starts)], how.each, noise)
     found = solver.principal(rows, blocks, each)
-    kept, of = (" + ".join(f"{n:,}" for n in sizes) for sizes in (each, drawn.blocks))
+    kept, of = (" + ".join(f"{n:,}" for n in sizes) for sizes in (each, drawn.block_widths()))
     why = f"; first {kept} of {of}: {stage.why}"
     return Staged(replace(found, trace=found.trace / stage.share), blocks, each, why)
 

@@ -35,6 +35,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     alpha : "cv", "gcv", "evidence", float or list of float
         The penalty: chosen by exact cross-validation over a wide path or over a list, by generalised
         cross-validation, by the marginal likelihood, or given.
+    pca : None, "cv", int, float, list of int or Reduction
+        Learn on principal components of the features instead of on all: how many, or the share of the variance,
+        or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
+        find them; ``Reduction`` has more options.  Predicting costs no more.
     penalty : "ridge", "lasso", "elasticnet" or "group"
         "lasso" is ½ Σ w (t − f)² + alpha ‖v‖₁, where scikit-learn's alpha is this one over Σ w; "elasticnet"
         is ½ Σ w (t − f)² + alpha (l1_ratio ‖v‖₁ + ½ (1 − l1_ratio) ‖v‖²).  They select features.  "group"
@@ -43,10 +47,6 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     weights : None, "cv" or list of float
         Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
         cross-validation from the moments of one pass.  The coefficients have them in them.
-    pca : None, "cv", int, float, list of int or Reduction
-        Learn on principal components of the features instead of on all: how many, or the share of the variance,
-        or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
-        find them; ``Reduction`` has more options.  Predicting costs no more.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -79,10 +79,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
         penalty: str = "ridge",
         l1_ratio: float = 0.5,
         weights: Any = None,
-        pca: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -95,10 +95,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.weights = weights
-        self.pca = pca
         self.folds = folds
         self.scaling = scaling
         self.precision = precision

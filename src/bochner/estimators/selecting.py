@@ -109,8 +109,6 @@ class Options:
             raise SolverError(
                 "numbers of features are compared for plain ridge regression only; give one as n_features"
             )
-        if estimator.pca is not None:
-            raise SolverError("components of features have no kernels to tell apart; use pca=None, or ridge regression")
         return options
 
     @property

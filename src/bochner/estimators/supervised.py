@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,10 +24,11 @@ from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
+from bochner.estimators.reopened import kept, revive
 from bochner.estimators.selecting import Options, learn
 from bochner.model import Model
 from bochner.run import Journal
-from bochner.saved import save
+from bochner.saved import opened
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
@@ -69,7 +70,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
-    report_: Report
+    report_: Report | str
     moments_: Moments | None
     targets_: Targets
 
@@ -122,7 +123,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         self.targets_, self._folds = targets, Folds(self.folds, seed)
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
-        Options.of(self).require_sum(self.kernel_, len(self.drawn_.summands()))
+        Options.of(self).require_sum(self.kernel_, len(self.drawn_.blocks()))
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
         self._promoted = False
@@ -133,8 +134,10 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
-        Options.of(self)
+        options = Options.of(self)
         self._require_reduction(self.loss, self.n_features)
+        if self._reduction is not None and not options.plain:
+            raise SolverError("pca goes with penalty='ridge' and without weights of kernels")
         self._stage = Stage()
 
     @property
@@ -178,9 +181,6 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         if (how := self._reduction) is not None:
             self._settle(self._after_pca(how, source, progress), sample)
             return
-        if not (options := Options.of(self)).plain:
-            self._settle(self._selected(options, source, progress), sample)
-            return
         choose = isinstance(self.n_features, (list, tuple))
         if choose and not self.map_.prefix_stable:
             raise SolverError(
@@ -190,56 +190,49 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         widths = shares_of(moments.width) if self.map_.prefix_stable else [moments.width]
         if choose:
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
+        plain = Options.of(self).plain
         with self._timed("solving"):
-            learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
-        if source is not None and learnt.hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
-            learnt = self._sharp(source, progress, self.alpha, widths, choose)
+            learnt = self._chosen(widths, choose)
+        hidden = learnt.hidden or (not plain and learnt.solution.outcome is Outcome.BELOW_PRECISION)
+        if source is not None and hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
+            learnt = self._sharp(source, progress, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
-        below = learnt.solution.outcome is Outcome.BELOW_PRECISION
+        below = plain and learnt.solution.outcome is Outcome.BELOW_PRECISION
         if source is not None and below and self._noise == FLOAT32_NOISE:
             flow = self._flow(source, self.targets_, self._folds, promoted=True)
             with self._timed("refining"):
                 learnt = refined(learnt, self._sweep(flow, progress), self._kept().total())
             if learnt.solution.outcome is Outcome.BELOW_PRECISION:
-                again = self._sharp(source, progress, learnt.penalty, [learnt.width])
+                again = self._sharp(source, progress, [learnt.width], alpha=learnt.penalty)
                 learnt = replace(learnt, solution=again.solution, notes=again.notes, without=again.without)
         self._settle(learnt, sample)
 
-    def _selected(self, options: Options, source: Source | None, progress: bool) -> Learnt:
-        """What a penalty that selects, or weights of kernels, give; from float64 where float32 is too little."""
-
-        def learnt() -> Learnt:
-            with self._timed("solving"):
-                return learn(options, self._kept(), self.drawn_.summands(), self.alpha, self._noise, self._names())
-
-        return self._sharpened(learnt, source, progress)
-
     def _after_pca(self, how: Reduction, source: Source | None, progress: bool) -> Learnt:
         """What is learnt of principal components; from moments in float64 where those in float32 do not suffice."""
-
-        def learnt() -> Learnt:
-            with self._timed("solving"):
-                return after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
-
-        return self._sharpened(learnt, source, progress)
-
-    def _sharpened(self, learn: Callable[[], Learnt], source: Source | None, progress: bool) -> Learnt:
-        """What is learnt, again from moments in float64 where rounding of those in float32 hides something."""
-        learnt = learn()
+        with self._timed("solving"):
+            learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
         blurred = learnt.hidden or learnt.solution.outcome is Outcome.BELOW_PRECISION
         if source is None or not blurred or self.precision != "auto" or self._noise != FLOAT32_NOISE:
             return learnt
         self._promoted = True
         self.moments_ = self._collect(source, 0, progress)
-        learnt = learn()
+        learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
         return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
-    def _sharp(self, source: Source, progress: bool, alpha: Any, widths: list[int], choose: bool = False) -> Learnt:
+    def _chosen(self, widths: list[int], choose: bool = False, alpha: Any = None) -> Learnt:
+        options, alpha = Options.of(self), self.alpha if alpha is None else alpha
+        if options.plain:
+            return from_moments(self._kept(), alpha, self._noise, widths, choose)
+        return learn(options, self._kept(), self.drawn_.blocks(), alpha, self._noise, self._names())
+
+    def _sharp(
+        self, source: Source, progress: bool, widths: list[int], choose: bool = False, alpha: Any = None
+    ) -> Learnt:
         """What is learnt from moments that are gathered again in float64."""
         self._promoted = True
         self.moments_ = self._collect(source, 0, progress)
-        learnt = from_moments(self._kept(), alpha, self._noise, widths, choose)
+        learnt = self._chosen(widths, choose, alpha)
         return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
     def _narrow(self, width: int) -> None:
@@ -363,9 +356,16 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         return self
 
     def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
-        """Write the model to a file for ``bochner.load``; with its moments it can be updated later."""
+        """Write the model to a file for ``bochner.load``; with its moments ``load`` gives one that can be updated."""
         check_is_fitted(self, "model_")
-        save(self.model_, path, self._kept() if moments else None, report=str(self.report_))
+        kept(self, path, moments)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The fitted estimator that ``save`` wrote; its ``report_`` is text."""
+        estimator = cls()
+        revive(estimator, opened(path), path)
+        return estimator
 
     def _kept(self) -> Moments:
         if self.moments_ is None:

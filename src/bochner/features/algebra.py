@@ -168,21 +168,17 @@ class _DrawnParts(Drawn):
         super().__init__(recipe, d, seed, sum(part.width for part in self.parts))
         self.variance_is_exact = all(part.variance_is_exact for part in self.parts)
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        return tuple(part.width for part in self.parts)
-
     def _fill(self, X: Matrix, out: Float) -> None:
         start = 0
         for part in self.parts:
             part.fill(X, out[:, start : start + part.width])
             start += part.width
 
-    def summands(self) -> tuple[tuple[Kernel, slice], ...]:
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
         found: list[tuple[Kernel, slice]] = []
         start = 0
         for part in self.parts:
-            found += [(kernel, slice(start + own.start, start + own.stop)) for kernel, own in part.summands()]
+            found += [(kernel, slice(start + own.start, start + own.stop)) for kernel, own in part.blocks()]
             start += part.width
         return tuple(found)
 

@@ -150,11 +150,6 @@ class Drawn(ABC):
         """The kernel it approximates, with every parameter a number."""
         return self.map.kernel
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """The widths of the maps that stand side by side in it: more than one for a sum of kernels."""
-        return (self.width,)
-
     def __call__(self, X: Any, out: Float | None = None) -> Float:
         """Features of every row, in float32 or float64 as X; into ``out`` where it is given."""
         rows = self._checked(X)
@@ -189,9 +184,13 @@ class Drawn(ABC):
     @abstractmethod
     def _fill(self, X: Matrix, out: Float) -> None: ...
 
-    def summands(self) -> tuple[tuple[Kernel, slice], ...]:
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
         """The kernels of a sum, each with the columns that are its own; the whole where parts share columns."""
         return ((self.kernel, slice(0, self.width)),)
+
+    def block_widths(self) -> tuple[int, ...]:
+        """How many columns each of its ``blocks`` has."""
+        return tuple(own.stop - own.start for _, own in self.blocks())
 
     def recipe(self) -> dict[str, Any]:
         """JSON that is enough to draw the map again, bit for bit: see ``features.from_recipe``."""

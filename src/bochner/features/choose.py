@@ -66,7 +66,7 @@ def choose(
     Give the number of columns ``d``, or a ``sample`` of rows.  Recipes that profit from data decide
     finally when they are drawn with a sample.  n_features="auto" with ``tol`` and a sample finds the
     number of features whose measured relative error is below ``tol``.  With ``separate`` every part of
-    a sum has columns of its own (``Drawn.summands``), where else parts of one family may share a map.
+    a sum has columns of its own (``Drawn.blocks``), where else parts of one family may share a map.
 
     >>> from bochner import kernels
     >>> choose(kernels.SkewedChi2(0.5), 256, d=100)

@@ -116,16 +116,15 @@ class Blockwise(Drawn):
         self.base, self.bases = base, [frozen(basis) for basis in bases]
         if sum(map(len, self.bases)) != base.width:
             raise MapError(f"the bases have {sum(map(len, self.bases))} rows, the map has {base.width} features")
-        super().__init__(base.map, base.d, base.seed, sum(self.blocks))
+        super().__init__(base.map, base.d, base.seed, sum(self.block_widths()))
         self.names = base.names
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
+    def block_widths(self) -> tuple[int, ...]:
         return tuple(basis.shape[1] for basis in self.bases)
 
     def fold(self, coef: Float64) -> Float64:
         """The coefficients of z(x) that give what these give."""
-        stops = np.cumsum(self.blocks)[:-1]
+        stops = np.cumsum(self.block_widths())[:-1]
         return np.concatenate([B @ c for B, c in zip(self.bases, np.split(coef, stops), strict=True)])
 
     def _fill(self, X: Matrix, out: Float) -> None:

@@ -93,8 +93,8 @@ class _DrawnScaled(_DrawnWrapped):
         self.inner.fill(X, out)
         out *= out.dtype.type(np.sqrt(self.factor))
 
-    def summands(self) -> tuple[tuple[Kernel, slice], ...]:
-        return tuple((self.factor * kernel, own) for kernel, own in self.inner.summands())
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        return tuple((self.factor * kernel, own) for kernel, own in self.inner.blocks())
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         return self.factor**2 * self.inner.variance(X, Y, replicates)
@@ -137,8 +137,8 @@ class _DrawnOn(_DrawnWrapped):
     def _fill(self, X: Matrix, out: Float) -> None:
         self.inner.fill(X[:, self.index], out)
 
-    def summands(self) -> tuple[tuple[Kernel, slice], ...]:
-        return tuple((On(kernel, tuple(self.index)), own) for kernel, own in self.inner.summands())
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        return tuple((On(kernel, tuple(self.index)), own) for kernel, own in self.inner.blocks())
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         left, right = self._both(X, Y)

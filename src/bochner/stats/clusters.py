@@ -56,14 +56,14 @@ class Clusters(Statistic):
     ([2.0, 1.0], [1.5, 9.0], 6.0)
     """
 
-    sums = ("count", "weight", "totals", "inertia", "energy")
+    summed = ("count", "weight", "sums", "inertia", "energy")
     # A tile is gone over three times.
     tile_bytes = 1 << 21
 
     def __init__(self, centres: Float64, shift: Float64 | None = None, label: bool = False):
         self.centres, self.label = centres, label
         self.shift = np.zeros(centres.shape[1]) if shift is None else shift
-        self.weight, self.totals = np.zeros(len(centres)), np.zeros(centres.shape)
+        self.weight, self.sums = np.zeros(len(centres)), np.zeros(centres.shape)
         self.inertia, self.count = 0.0, 0
         #: Σ w ‖z − shift‖²
         self.energy = 0.0
@@ -90,7 +90,7 @@ class Clusters(Statistic):
         weight = np.ones(len(Z)) if batch.weight is None else batch.weight
         self.count += len(Z)
         self.weight += np.bincount(labels, weight, len(self.centres))
-        self.totals += members(labels, weight, len(self.centres), Z.dtype) @ Z
+        self.sums += members(labels, weight, len(self.centres), Z.dtype) @ Z
         self.inertia += float(weight @ distances)
         self.energy += float(weight @ own)
         if self.label:
@@ -116,7 +116,7 @@ class Clusters(Statistic):
     def spread(self) -> float:
         """Σ w ‖z − mean‖²: the inertia of a single cluster."""
         total = max(float(self.weight.sum()), 1e-300)
-        return max(0.0, self.energy - float(np.square(self.totals.sum(axis=0)).sum()) / total)
+        return max(0.0, self.energy - float(np.square(self.sums.sum(axis=0)).sum()) / total)
 
     def labels(self) -> NDArray[np.int32]:
         """The cluster of every row, by the numbers of the rows from 0 on."""
@@ -130,7 +130,7 @@ class Clusters(Statistic):
 
         An empty one takes the place of one of the rows that lie farthest from their centres, which its cluster loses.
         """
-        weight, sums = self.weight.copy(), self.totals.copy()
+        weight, sums = self.weight.copy(), self.sums.copy()
         # As scikit-learn does, the farthest row for the first empty cluster.
         for empty, spare in zip(np.flatnonzero(weight <= 0.0), range(len(self.spares.rows)), strict=False):
             row, own, old = self.spares.features[spare], self.spares.weights[spare], self.spares.labels[spare]
@@ -146,7 +146,7 @@ class Clusters(Statistic):
         if self.centres is not other.centres and not np.array_equal(self.centres, other.centres):
             raise DataError("sums next to different centres do not add up; sweep all rows with the same ones")
         both = self.fresh()
-        for name in (*self.sums, "spares", "_labels"):
+        for name in (*self.summed, "spares", "_labels"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
 
@@ -170,7 +170,7 @@ class MiniBatches(Statistic):
     in parallel.
     """
 
-    sums = ("centres", "weight")
+    summed = ("centres", "weight")
     tile_bytes = 1 << 22
 
     def __init__(self, centres: Float64, counts: Float64, rows: int, shift: Float64 | None = None):
