@@ -46,6 +46,7 @@ from bochner.seeds import Seed
 
 _SOBOL = 16  # coordinates up to which Sobol' points beat orthogonal frequencies …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
+_MANY = 2048  # columns inside a chain, whose cost grows with them
 _SHORT = 9  # coefficients of series of which random maps always serve
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
@@ -245,7 +246,9 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
     if profile is None:
         firsts = [rule(inner, max(D, _least(inner, d)), d)]
     else:
-        sizes = (1,) if profile.name == "root" else (5, 9) if profile.kinked else (3, 5)
+        # Functions of a corner fall off slowly, like 1/m².
+        kinked = (5, 9, 33) if 33 * d <= _MANY else (5, 9)
+        sizes = (1,) if profile.name == "root" else kinked if profile.kinked else (3, 5)
         firsts = [_additive(inner, each * d, d) for each in sizes]
     candidates: list[FeatureMap] = []
     for first in firsts:
