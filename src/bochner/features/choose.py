@@ -137,7 +137,9 @@ def _rescaled(recipe: FeatureMap) -> FeatureMap:
 
 def _landmarks(kernel: Kernel, D: int) -> FeatureMap:
     """Where random maps fail: products of many factors, or values that differ by many orders of magnitude."""
-    return Nystroem(kernel, D, why="random maps are off by more than a quarter of the kernel: randomly pivoted landmarks")
+    return Nystroem(
+        kernel, D, why="random maps are off by more than a quarter of the kernel: randomly pivoted landmarks"
+    )
 
 
 def _facts(kernel: Kernel, d: int) -> Kernel:
