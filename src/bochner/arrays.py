@@ -117,8 +117,9 @@ def _floating(values: Any, names: Sequence[str] | None) -> Any:
     if good.all():
         return values.astype(np.float64)
     row, column = first_where(good, np.logical_not)
+    shown = values[row : row + 1, column].tolist()[0]  # a NumPy scalar would be shown with its type
     raise DataError(
-        f"row {row}, column {column_name(names, column)} holds {values[row, column]!r}, which is not a number; "
+        f"row {row}, column {column_name(names, column)} holds {shown!r}, which is not a number; "
         "encode or drop the column",
         row,
         column,

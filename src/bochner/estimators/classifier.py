@@ -81,6 +81,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
         calibrate: bool = True,
         sweep_tol: float = 1e-3,
         max_sweeps: int = 100,
@@ -97,6 +98,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
         self.calibrate = calibrate
         self.sweep_tol = sweep_tol
         self.max_sweeps = max_sweeps

@@ -35,6 +35,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     alpha : "cv", "gcv", "evidence", float or list of float
         The penalty: chosen by exact cross-validation over a wide path or over a list, by generalised
         cross-validation, by the marginal likelihood, or given.
+    pca : None, "cv", int, float, list of int or Reduction
+        Learn on principal components of the features instead of on all: how many, or the share of the variance,
+        or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
+        find them; ``Reduction`` has more options.  Predicting costs no more.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -67,6 +71,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
@@ -79,6 +84,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
@@ -102,9 +108,13 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
             return mean
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
-        prepared = Prepared(self._kept().total(), self._noise)
-        factor, n = prepared.spread(self.alpha_), prepared.part.weight
-        relative = np.concatenate([self.model_.spread(rows, prepared.part.mean, factor) for rows in self._rows_of(X)])
+        if self._reduced is None:
+            prepared = Prepared(self._kept().total(), self._noise)
+            centre, factor = prepared.part.mean, prepared.spread(self.alpha_)
+        else:
+            prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
+        n = prepared.part.weight
+        relative = np.concatenate([self.model_.spread(rows, centre, factor) for rows in self._rows_of(X)])
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation

@@ -168,6 +168,10 @@ class _DrawnParts(Drawn):
         super().__init__(recipe, d, seed, sum(part.width for part in self.parts))
         self.variance_is_exact = all(part.variance_is_exact for part in self.parts)
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        return tuple(part.width for part in self.parts)
+
     def _fill(self, X: Matrix, out: Float) -> None:
         start = 0
         for part in self.parts:

@@ -150,6 +150,11 @@ class Drawn(ABC):
         """The kernel it approximates, with every parameter a number."""
         return self.map.kernel
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The widths of the maps that stand side by side in it: more than one for a sum of kernels."""
+        return (self.width,)
+
     def __call__(self, X: Any, out: Float | None = None) -> Float:
         """Features of every row, in float32 or float64 as X; into ``out`` where it is given."""
         rows = self._checked(X)

@@ -27,6 +27,7 @@ from bochner.kernels.series import Series
 from bochner.seeds import Seed
 
 _TERMS = 256  # of the series of a variance
+_LARGEST_DEGREE = 4096  # a term beyond it is nothing in floating point, or the series does not converge
 ADVICE = "Maclaurin maps need a dot-product kernel; features.choose picks a map for any kernel"
 
 
@@ -189,8 +190,9 @@ class TruncatedMaclaurin(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
-            raise MapError(f"degree must be a whole number ≥ 1, got {self.degree!r}")
+        whole = isinstance(self.degree, (int, np.integer)) and not isinstance(self.degree, bool)
+        if not whole or not 1 <= self.degree <= _LARGEST_DEGREE:
+            raise MapError(f"degree must be a whole number from 1 to {_LARGEST_DEGREE}, got {self.degree!r}")
         require_reach(self.reach)
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
