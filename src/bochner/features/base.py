@@ -135,6 +135,8 @@ class Drawn(ABC):
 
     #: rows worked on at once
     tile: int = 1024
+    #: the layout that features are made in: "F" (feature by row) costs less where ``out`` has it too
+    order: str = "C"
     #: names of the columns, where the sample had any: rows with other names are refused
     names: tuple[str, ...] | None = None
 
@@ -154,6 +156,16 @@ class Drawn(ABC):
             out = np.empty(shape, dtype=dtype)
         elif out.shape != shape or out.dtype != dtype:
             raise DataError(f"out must have shape {shape} and dtype {dtype}, got {out.shape} and {out.dtype}")
+        self.fill(rows, out)
+        return out
+
+    def laid(self, X: Any, room: Float | None = None) -> Float:
+        """Features as ``__call__`` gives them, in the layout that costs least, within ``room`` (flat) if it is there."""
+        rows = self._checked(X)
+        size = rows.shape[0] * self.width
+        flat = np.empty(size, dtype=rows.dtype) if room is None or room.dtype != rows.dtype else room[:size]
+        fortran = self.order == "F"
+        out = flat.reshape(self.width, -1).T if fortran else flat.reshape(-1, self.width)
         self.fill(rows, out)
         return out
 

@@ -109,11 +109,14 @@ class Flow:
 
     def feed(self, chunk: Chunk, statistic: Statistic) -> None:
         """Add the rows of a chunk to a statistic."""
+        size = min(self.tile(statistic), len(chunk))
+        # One room for every tile: memory that is asked for anew costs as much as the features.
+        room = np.empty(size * self.drawn.width, dtype=self.dtype)
         for segment in self.segments(chunk):
-            for rows in tiles(segment.X.shape[0], self.tile(statistic)):
+            for rows in tiles(segment.X.shape[0], size):
                 statistic.update(
                     Batch(
-                        features_of(self.drawn, segment.X[rows], segment.rows[rows]),
+                        features_of(self.drawn, segment.X[rows], segment.rows[rows], room),
                         None if segment.target is None else segment.target[rows],
                         None if segment.weight is None else segment.weight[rows],
                         segment.fold,
@@ -122,9 +125,9 @@ class Flow:
                 )
 
 
-def features_of(drawn: Drawn, X: Matrix, numbers: NDArray[np.int64]) -> Float:
+def features_of(drawn: Drawn, X: Matrix, numbers: NDArray[np.int64], room: Float | None = None) -> Float:
     """The features of rows; an error names a row by its number in the source."""
     try:
-        return drawn(X)
+        return drawn.laid(X, room)
     except DataError as error:
         raise error if error.row is None else error.located(int(numbers[error.row]) - error.row) from None
