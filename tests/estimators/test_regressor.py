@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
@@ -212,10 +211,13 @@ def test_the_report_tells_every_choice():
     assert model.score(X, y) > 0.95
 
 
-def test_a_penalty_below_the_precision_is_told():
+def test_a_penalty_below_the_precision_is_put_right():
     far = features.RandomFourier(kernels.Gaussian(1e-3), 64)
-    with pytest.warns(ConvergenceWarning, match="precision"):
-        KernelRegressor(map=far, alpha=1e-9, precision="float32", random_state=0).fit(X, y)
+    options = {"map": far, "alpha": 1e-9, "random_state": 0}
+    model = KernelRegressor(**options, precision="float32").fit(X, y)
+    assert "float64" in str(model.report_)
+    exact = KernelRegressor(**options, precision="float64").fit(X, y)
+    assert model.score(X, y) == pytest.approx(exact.score(X, y), abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,10 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         dtype: str | None = None,
         first: int = 0,
+        promoted: bool = False,
     ) -> Flow:
         """The rows of a source through the drawn map."""
-        return Flow(source, self.drawn_, self.scaling_, targets, folds, dtype or self.dtype_, first)
+        return Flow(source, self.drawn_, self.scaling_, targets, folds, dtype or self.dtype_, first, promoted=promoted)
 
     def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
         """One pass over a flow, on ``n_jobs`` threads."""

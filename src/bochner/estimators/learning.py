@@ -10,7 +10,7 @@ import numpy as np
 
 from bochner.arrays import Float64
 from bochner.errors import SolverError
-from bochner.solvers import Solution, Surface, cross_validated, lbfgs, penalties_for, ridge, stochastic
+from bochner.solvers import Solution, Surface, cross_validated, lbfgs, penalties_for, refine, ridge, stochastic
 from bochner.solvers.losses import Loss
 from bochner.stats import Moments, Part, Sweep
 from bochner.stats.moments import UNLABELLED
@@ -39,6 +39,8 @@ class Learnt:
     width: int
     surface: Surface | None = None
     notes: tuple[str, ...] = ()
+    #: whether rounding of the moments hides what smaller penalties than the best one give
+    hidden: bool = False
     #: for folds, the solution of all other rows: scores of rows that it has not seen
     without: Callable[[], Mapping[int, Solution]] | None = None
 
@@ -59,17 +61,21 @@ def from_moments(moments: Moments, alpha: Any, noise: float, widths: Sequence[in
     """
     total, folds = moments.total(), moments.labelled()
     penalties = penalties_of(alpha, total)
-    surface, size = None, widths[-1]
+    surface, size, hidden = None, widths[-1], False
+    notes: tuple[str, ...] = ()
     if len(penalties) == 1 and not choose:
         penalty, why = float(penalties[0]), "as given"
     elif isinstance(alpha, str) and alpha != "cv":
         penalty, why = _by_criterion(ridge.Prepared(total, noise), penalties, alpha)
     else:
-        surface = cross_validated(folds, penalties, widths)
+        surface = cross_validated(folds, penalties, widths, noise)
         if choose:
             size = surface.best()[0]
         penalty = surface.best_for(size)
         why = f"the best of {len(penalties)} by exact cross-validation over {len(folds)} folds"
+        hidden = surface.hidden(size)
+        if hidden:
+            notes = ("smaller penalties may be better, but rounding of the moments hides their held-out error",)
     part = total
     if size < total.width:
         part, factor = ridge.narrowed(total, size)
@@ -82,7 +88,15 @@ def from_moments(moments: Moments, alpha: Any, noise: float, widths: Sequence[in
         return ridge.without_each(parts, penalty, noise=noise)
 
     solution = ridge.solved(part, penalty, noise)
-    return Learnt(solution, penalty, why, "moments", "one pass and one factorisation", size, surface, without=without)
+    why_solver = "one pass and one factorisation"
+    return Learnt(solution, penalty, why, "moments", why_solver, size, surface, notes, hidden, without)
+
+
+def refined(learnt: Learnt, sweep: Sweep, part: Part) -> Learnt:
+    """The same choices with coefficients from float64 residuals over the rows (see ``solvers.refine``)."""
+    solution = refine.fit(sweep, part, learnt.penalty)
+    note = f"the penalty is below the precision of float32 moments: {solution.info['sweeps']} sweeps in float64"
+    return replace(learnt, solution=solution, notes=(*learnt.notes, note))
 
 
 def _by_criterion(prepared: ridge.Prepared, penalties: Float64, which: str) -> tuple[float, str]:

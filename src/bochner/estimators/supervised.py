@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from bochner.arrays import Float64
 from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
-from bochner.estimators.learning import Learnt, from_moments, rows_of, shares_of
+from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.model import Model
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
@@ -98,6 +99,7 @@ class KernelPredictor(KernelEstimator):
             sample = self._draw(source, seed, targets)
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
+        self._promoted = False
         self._learn(source, sample, progress)
 
     def _require_options(self) -> None:
@@ -111,10 +113,10 @@ class KernelPredictor(KernelEstimator):
         if not self.moments_.total().count:
             raise DataError("no row has a target (all are missing); there is nothing to learn from")
         self.rows_seen_ = rows_of(self.moments_)
-        self._solve(sample)
+        self._solve(sample, source, progress)
 
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
-        flow = self._flow(source, self.targets_, self._folds, first=first)
+        flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)
         with self._timed("sweeping"):
             return self._sweep(flow, progress)(self._empty())
 
@@ -129,10 +131,10 @@ class KernelPredictor(KernelEstimator):
 
     @property
     def _noise(self) -> float:
-        return FLOAT32_NOISE if self.dtype_ == "float32" else FLOAT64_NOISE
+        return FLOAT64_NOISE if self._promoted or self.dtype_ == "float64" else FLOAT32_NOISE
 
-    def _solve(self, sample: Chunk | None) -> None:
-        """Coefficients from the moments."""
+    def _solve(self, sample: Chunk | None, source: Source | None = None, progress: bool = False) -> None:
+        """Coefficients from the moments; from the rows again where the moments lack the precision."""
         moments = self._kept()
         choose = isinstance(self.n_features, (list, tuple))
         if choose and not self.map_.prefix_stable:
@@ -145,9 +147,27 @@ class KernelPredictor(KernelEstimator):
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
         with self._timed("solving"):
             learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
+        if source is not None and learnt.hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
+            learnt = self._sharp(source, progress, self.alpha, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
+        below = learnt.solution.outcome is Outcome.BELOW_PRECISION
+        if source is not None and below and self._noise == FLOAT32_NOISE:
+            flow = self._flow(source, self.targets_, self._folds, promoted=True)
+            with self._timed("refining"):
+                learnt = refined(learnt, self._sweep(flow, progress), self._kept().total())
+            if learnt.solution.outcome is Outcome.BELOW_PRECISION:
+                again = self._sharp(source, progress, learnt.penalty, [learnt.width])
+                learnt = replace(learnt, solution=again.solution, notes=again.notes, without=again.without)
         self._settle(learnt, sample)
+
+    def _sharp(self, source: Source, progress: bool, alpha: Any, widths: list[int], choose: bool = False) -> Learnt:
+        """What is learnt from moments that are gathered again in float64."""
+        self._promoted = True
+        self.moments_ = self._collect(source, 0, progress)
+        learnt = from_moments(self._kept(), alpha, self._noise, widths, choose)
+        note = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
+        return replace(learnt, notes=(*learnt.notes, note))
 
     def _narrow(self, width: int) -> None:
         """Keep the first features only: those of the narrower draw of the same map, and their moments."""

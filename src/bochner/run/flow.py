@@ -51,6 +51,8 @@ class Flow:
     first: int = 0
     #: whether the rows of a fold come by class, which makes sums of classes cheap
     by_class: bool = True
+    #: whether features are cast to float64 for the statistic, whatever they were computed in
+    promoted: bool = False
 
     @property
     def chunk(self) -> int:
@@ -114,9 +116,10 @@ class Flow:
         room = np.empty(size * self.drawn.width, dtype=self.dtype)
         for segment in self.segments(chunk):
             for rows in tiles(segment.X.shape[0], size):
+                Z = features_of(self.drawn, segment.X[rows], segment.rows[rows], room)
                 statistic.update(
                     Batch(
-                        features_of(self.drawn, segment.X[rows], segment.rows[rows], room),
+                        Z.astype(np.float64, copy=False) if self.promoted else Z,
                         None if segment.target is None else segment.target[rows],
                         None if segment.weight is None else segment.weight[rows],
                         segment.fold,

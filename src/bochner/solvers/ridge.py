@@ -26,6 +26,8 @@ from bochner.stats.moments import UNLABELLED, Part, merged
 #: in the mean square at D = 512 and 2048), and float64
 FLOAT32_NOISE = 2e-8
 FLOAT64_NOISE = 2e-16
+#: the share of a held-out error that may be rounding
+_DOUBT = 0.1
 #: numbers of a block of coefficients for many penalties and targets
 _BLOCK = 1 << 22
 
@@ -189,15 +191,28 @@ class Surface:
         """The penalty of the least error at one number of features."""
         return float(self.penalties[int(np.argmin(self.mean[self.sizes.index(size)]))])
 
+    def hidden(self, size: int) -> bool:
+        """Whether rounding may hide a better penalty than the best one: smaller ones, whose error cannot be told.
+
+        It does not where the error has risen by more than the rounding that is let pass (``path_errors``).
+        """
+        mean = self.mean[self.sizes.index(size)][np.argsort(self.penalties)]
+        told = mean[np.isfinite(mean)]
+        return len(told) < len(mean) and not (len(told) and told[0] > (1.0 + _DOUBT) * told.min())
+
 
 def cross_validated(
-    folds: Sequence[Part], penalties: Sequence[float] | Float64, sizes: Sequence[int] | None = None
+    folds: Sequence[Part],
+    penalties: Sequence[float] | Float64,
+    sizes: Sequence[int] | None = None,
+    noise: float = FLOAT64_NOISE,
 ) -> Surface:
     """Exact K-fold cross-validation from the moments of the folds: train = total − fold, no further pass.
 
-    One band form for each fold and size serves every penalty and target.
+    One band form for each fold and size serves every penalty and target.  An error that rounding of the
+    moments (``noise``) hides counts as infinite.
     """
-    return surface(folds, penalties, sizes or (folds[0].width if folds else 1,))
+    return surface(folds, penalties, sizes or (folds[0].width if folds else 1,), noise=noise)
 
 
 def surface(
@@ -205,6 +220,7 @@ def surface(
     penalties: Sequence[float] | Float64,
     sizes: Sequence[int],
     change: Callable[[Part, Part], tuple[Part, Part]] | None = None,
+    noise: float = FLOAT64_NOISE,
 ) -> Surface:
     """``cross_validated`` where ``change`` makes other features of each pair of training and held-out moments."""
     values = require_penalties(penalties)
@@ -217,7 +233,7 @@ def surface(
         weights.append(held.weight)
         if change is not None:
             train, held = change(train, held)
-        squared.append([path_errors(train.leading(width), held.leading(width), values) for width in widths])
+        squared.append([path_errors(train.leading(width), held.leading(width), values, noise) for width in widths])
     share = np.array(weights)
     errors = np.asarray(squared)
     by_fold = errors.sum(axis=3) / share[:, None, None]
@@ -235,12 +251,17 @@ def splits(folds: Sequence[Part]) -> Iterator[tuple[Part, Part]]:
         yield total - held, held
 
 
-def path_errors(train: Part, held: Part, penalties: Float64) -> Float64:
-    """(penalties, targets): Σ w (t − f)² on held-out moments; infinite where the penalty is too small to solve."""
+def path_errors(train: Part, held: Part, penalties: Float64, noise: float = FLOAT64_NOISE) -> Float64:
+    """(penalties, targets): Σ w (t − f)² on held-out moments; infinite where it cannot be told.
+
+    That is where the penalty is too small to solve, or where rounding of the held-out scatter may be
+    ``_DOUBT`` of the error: vᵀEv has variance ≤ 2σ²‖v‖⁴ for independent errors σ, and ten deviations are allowed for.
+    """
     width, k = train.cross.shape
     banded = reduced(train.scatter)
     rotated = banded.rotated(train.cross)
     least = 1e-15 * float(np.trace(train.scatter)) / width
+    sigma = noise * float(np.trace(held.scatter)) / width
     errors = np.full((len(penalties), k), np.inf)
     for block in tiles(len(penalties), _BLOCK // max(1, width * k)):
         solved, where = [], []
@@ -251,7 +272,10 @@ def path_errors(train: Part, held: Part, penalties: Float64) -> Float64:
             except LinAlgError:
                 continue
         if where:
-            errors[where] = held_out(held, train, banded.back(np.hstack(solved))).reshape(-1, k)
+            coef = banded.back(np.hstack(solved))
+            found = held_out(held, train, coef).reshape(-1, k)
+            doubt = 15.0 * sigma * np.square(coef).sum(axis=0).reshape(-1, k).sum(axis=1)
+            errors[where] = np.where((doubt > _DOUBT * found.sum(axis=1))[:, None], np.inf, found)
     return errors
 
 
