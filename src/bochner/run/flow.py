@@ -107,7 +107,7 @@ class Flow:
 
     def tile(self, statistic: Statistic) -> int:
         """Rows whose features are formed together."""
-        return int(np.clip(statistic.tile_bytes // (self.drawn.width * np.dtype(self.dtype).itemsize), 64, 4096))
+        return int(np.clip(statistic.tile_bytes // (self.drawn.width * np.dtype(self.dtype).itemsize), 16, 4096))
 
     def feed(self, chunk: Chunk, statistic: Statistic) -> None:
         """Add the rows of a chunk to a statistic."""
