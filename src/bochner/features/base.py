@@ -136,7 +136,7 @@ class Drawn(ABC):
     #: rows worked on at once
     tile: int = 1024
     #: the layout that features are made in: "F" (feature by row) costs less where ``out`` has it too
-    order: str = "C"
+    layout: str = "C"
     #: names of the columns, where the sample had any: rows with other names are refused
     names: tuple[str, ...] | None = None
 
@@ -160,11 +160,11 @@ class Drawn(ABC):
         return out
 
     def laid(self, X: Any, room: Float | None = None) -> Float:
-        """Features as ``__call__`` gives them, in the layout that costs least, within ``room`` (flat) if it is there."""
+        """Features as ``__call__`` gives them, in the layout that costs least; in ``room`` (flat) if it is given."""
         rows = self._checked(X)
         size = rows.shape[0] * self.width
         flat = np.empty(size, dtype=rows.dtype) if room is None or room.dtype != rows.dtype else room[:size]
-        fortran = self.order == "F"
+        fortran = self.layout == "F"
         out = flat.reshape(self.width, -1).T if fortran else flat.reshape(-1, self.width)
         self.fill(rows, out)
         return out

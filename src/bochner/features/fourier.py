@@ -93,7 +93,7 @@ class DrawnFourier(Drawn):
         self.pairs = recipe.form == "pairs"
         count = recipe.n_features // 2 if self.pairs else recipe.n_features
         super().__init__(recipe, d, seed, 2 * count if self.pairs else count)
-        self.order = "F" if self.pairs else "C"
+        self.layout = "F" if self.pairs else "C"
         self.frequencies: Frequencies = draw_frequencies(spectrum, d, count, recipe.frequencies, seed)
         self.offsets = None if self.pairs else frozen(draw_offsets(count, seed))
         self.amplitude = float(np.sqrt(spectrum.mass * (1.0 if self.pairs else 2.0) / count))

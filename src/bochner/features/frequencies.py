@@ -59,7 +59,7 @@ class Dense(Frequencies):
             self.matrix[E.dtype] = frozen(self.matrix[np.dtype(np.float64)], E.dtype)
         if is_sparse(E):
             return np.asarray(E @ self.matrix[E.dtype])
-        return (self.matrix[E.dtype].T @ E.T).T  # phase by row in memory, as pairs are made
+        return np.asarray((self.matrix[E.dtype].T @ E.T).T)  # phase by row in memory, as pairs are made
 
 
 class Structured(Frequencies):

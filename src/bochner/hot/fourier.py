@@ -22,7 +22,7 @@ def compiled() -> Any:
     """The module of compiled loops, or None where Numba is not installed."""
     try:
         from bochner.hot import vectors
-    except ImportError:
+    except (ImportError, RuntimeError):  # Numba is missing, or finds no folder to keep compiled code in
         return None
     return vectors
 

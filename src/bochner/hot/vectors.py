@@ -59,9 +59,7 @@ def _butterfly(radix: int) -> Any:
 
     @intrinsic
     def butterfly(_typing, src, at, dst, to, step, signs, sign_at, stride):
-        signature = types.void(
-            src, types.intp, dst, types.intp, types.intp, signs, types.intp, types.intp
-        )
+        signature = types.void(src, types.intp, dst, types.intp, types.intp, signs, types.intp, types.intp)
 
         def generate(context, builder, signature, values):
             src, at, dst, to, step, signs, sign_at, stride = values

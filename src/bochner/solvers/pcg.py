@@ -8,7 +8,7 @@ where moments cost n·D².
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,36 @@ from bochner.stats.together import Together
 RENEWED = 10
 #: the share by which the held-out error must fall in a sweep, where that ends the search
 FALLING = 1e-3
+
+
+#: seconds of a core for a number of the features in a sweep, and for a product of two numbers in a Gram
+_SWEPT, _MULTIPLIED = 4.5e-10, 8.5e-12
+#: sweeps that a sketch of D rows needs for a gap of 1e-4; one of m rows needs (m/D)^−0.75 times as many
+_SWEEPS = 14.0
+
+
+def sketch_rows(rows: int, width: int, memory: int = 8 << 30) -> int:
+    """How many rows the sketch for ``width`` features should have: the least time of its factor and the sweeps.
+
+    It goes by what both were measured to cost, and keeps sketch and factor within ``memory`` bytes.
+
+    >>> sketch_rows(350_000, 16_384), sketch_rows(10_000_000, 16_384)
+    (8192, 32768)
+    """
+
+    def seconds(m: int) -> float:
+        less, more = sorted((m, width))
+        factor = _MULTIPLIED * (less * less * more + less**3 / 2)
+        return factor + _SWEPT * rows * width * _SWEEPS * (m / width) ** -0.75
+
+    shares = [width * share // 16 for share in (1, 2, 4, 8, 16, 32)]
+    sizes = [max(m, BUCKETS) for m in shares if m <= rows // 2 and sketch_bytes(m, width) <= memory]
+    return min(sizes, key=seconds) if sizes else min(max(BUCKETS, memory // (8 * width)), max(1, rows // 2))
+
+
+def sketch_bytes(m: int, width: int, itemsize: int = 4) -> int:
+    """Bytes of a sketch of m rows and what is made of it: twice while it is put together, its Gram and the factor."""
+    return itemsize * (2 * m * width + 2 * min(m, width) ** 2)
 
 
 @dataclass(frozen=True)
@@ -61,17 +91,14 @@ def begin(
     """
     together = max(1, round(rows / max(sketched, BUCKETS)))
     sketch = Sketch(width, together, seed, held, dtype)
-    parts = [sketch, RightSide(width, outputs, held)]
-    if held is not None:
-        parts.append(RightSide(width, outputs, only=held))
-    found = sweep(Together(*parts)).parts
-    side, extra = found[1].value, (found[2].value if held is not None else Cross.empty(width, outputs))
-    if not side.count:
-        raise SolverError("there are no labelled rows to learn from")
-    # A copy of one row of the sketch is all that is needed of rows that do not vary.
-    taken = found[0].take(side.mean)
-    precondition = Preconditioner(taken, 0.0 if penalty is None else penalty, Seed(0).child("pcg"))
-    return Begun(side, side + extra, precondition, len(taken))
+    right, other = RightSide(width, outputs, held), RightSide(width, outputs, only=-1 if held is None else held)
+    sketch, right, other = sweep(Together(sketch, right, other)).parts
+    side = right.value
+    if not side.weight > 0.0:
+        raise SolverError("there are no labelled rows of positive weight to learn from")
+    taken = sketch.take(side.mean)
+    precondition = Preconditioner(taken, 0.0 if penalty is None else penalty, sketch.seed)
+    return Begun(side, side + other.value, precondition, len(taken))
 
 
 def fit(
@@ -84,20 +111,23 @@ def fit(
     held: int | None = None,
     start: Sequence[Solution] | None = None,
     early: bool = False,
+    watch: Callable[[list[Solution]], None] | None = None,
 ) -> list[Solution]:
     """Minimise Σ w (t − z·v − b)² + penalty ‖v‖² for every penalty, over the rows of ``side``.
 
     It is done when a bound of the objective's excess over its minimum, summed over the outputs, is ``tol``
     times the objective (``info["gap"]``).  With ``held``, ``info`` has the mean squared error and the share of
     wrong classes on that fold after every sweep, and with ``early`` a penalty ends where they no longer
-    fall.  ``start`` has solutions to begin with, one for each penalty, which costs a sweep.
+    fall.  ``start`` has solutions to begin with, one for each penalty, which costs a sweep.  ``watch`` is
+    shown the solutions so far after every step.
     """
     values = require_penalties(penalties)
     if not tol > 0.0 or max_sweeps < 1:
         raise SolverError(f"a tolerance > 0 and at least 1 sweep are needed, got tol={tol} and max_sweeps={max_sweeps}")
     if early and held is None:
         raise SolverError("stopping early needs a held-out fold")
-    return _Search(sweep, side, precondition, values, tol, max_sweeps, held, early).run(start)
+    search = _Search(sweep, side, precondition, values, tol, max_sweeps, held, early)
+    return search.run(start, watch or (lambda solutions: None))
 
 
 class _Search:
@@ -133,7 +163,7 @@ class _Search:
         self.judged: list[tuple[Float64, Float64]] = []
         self.ritz = [_Ritz() for _ in range(self.c.shape[1])]
 
-    def run(self, start: Sequence[Solution] | None) -> list[Solution]:
+    def run(self, start: Sequence[Solution] | None, watch: Callable[[list[Solution]], None]) -> list[Solution]:
         if start is not None:
             self.v = np.hstack([solution.coef[:, self.kept] for solution in start])
             self._renew()
@@ -161,6 +191,9 @@ class _Search:
             stuck[active] = ~(along > 0.0) & (size[active] > 0.0)
             size[active] = fresh
             self._settle(reason, size, stuck)
+            watch(self._solutions(reason, size))
+        if self.held is not None:  # the last step has not been judged
+            self._swept(np.zeros((len(self.c), 1)))
         return self._solutions(reason, size)
 
     def _active(self, reason: Any) -> Any:
@@ -233,8 +266,6 @@ class _Search:
                     reason[i] = Outcome.EARLY
 
     def _solutions(self, reason: Any, size: Float64) -> list[Solution]:
-        if self.held is not None:  # the last step has not been judged
-            self._swept(np.zeros((len(self.c), 1)))
         gap, objective = self._gap(size), self._objective()
         found = []
         for i, penalty in enumerate(self.penalties):

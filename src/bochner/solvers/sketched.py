@@ -50,9 +50,10 @@ class Preconditioner:
         length = np.maximum(np.abs(residual).max(axis=0, initial=0.0), np.finfo(float).tiny)
         r = (residual / length).astype(self._factor[0].dtype)
         if self._sketch is None:
-            return np.asarray(cho_solve(self._factor, r, check_finite=False), dtype=np.float64) * length
+            found = cho_solve(self._factor, r, check_finite=False).astype(np.float64)
+            return np.asarray(found * length)
         inner = cho_solve(self._factor, self._sketch @ r, check_finite=False)
-        return (r.astype(np.float64) - self._sketch.T @ inner) * (length / self.shift)
+        return np.asarray((r.astype(np.float64) - self._sketch.T @ inner) * (length / self.shift))
 
 
 def spectrum(gram: Float, seed: Seed) -> tuple[Float64, Float64]:

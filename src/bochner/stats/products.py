@@ -132,7 +132,8 @@ class _Sums:
         self.count += len(Z)
         self.weight += float(ones.sum())
         self.sums += cast @ Z
-        self.squares += float(cast @ np.einsum("ij,ij->i", Z, Z))
+        flat = (Z if weight is None else Z * np.sqrt(cast)[:, None]).ravel(order="K")
+        self.squares += float(flat @ flat)
         if target.ndim == 1:
             self._add_classes(Z, target, cast)
             sums = np.bincount(target, ones, len(self.target_sums))
@@ -185,7 +186,7 @@ class Guess:
 
     @property
     def sets(self) -> int:
-        return self.coef.shape[1] // self.outputs
+        return int(self.coef.shape[1]) // self.outputs
 
 
 class Products(Statistic):

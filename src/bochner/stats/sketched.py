@@ -13,8 +13,11 @@ from bochner.seeds import Seed
 from bochner.stats.base import Batch, Statistic
 from bochner.stats.products import TILE
 
-#: rows of a sketch that are filled at the same time: rows that lie next to each other never share one
-BUCKETS = 512
+#: rows of a sketch that are filled at the same time: rows that lie next to each other never share one.  More would
+#: not fit in the cache
+BUCKETS = 128
+#: buckets that lie side by side in memory, feature by feature, as rows do in a tile
+STRIP = 64
 
 
 class Sketch(Statistic):
@@ -29,13 +32,13 @@ class Sketch(Statistic):
     True
     """
 
-    tile_bytes = TILE
-
     def __init__(
         self, width: int, together: int, seed: int | Seed = 0, held: int | None = None, dtype: Any = np.float32
     ):
         self.width, self.together, self.held, self.dtype = width, together, held, np.dtype(dtype)
         self.seed = seed if isinstance(seed, Seed) else Seed(seed).child("sketch")
+        #: whole strips
+        self.tile_bytes = max(TILE, STRIP * width * int(self.dtype.itemsize))
         self._windows: dict[int, Float] = {}
         #: Σ ± √w of each row of the sketch
         self._counts: dict[int, Float64] = {}
@@ -50,53 +53,44 @@ class Sketch(Statistic):
         if batch.rows is None:
             raise DataError("a sketch needs the numbers of the rows")
         root = np.ones(len(batch.Z)) if batch.weight is None else np.sqrt(batch.weight)
-        strips = batch.rows // BUCKETS
-        # Rows of one strip have different buckets, and those that follow each other neighbouring ones.
-        starts = np.flatnonzero((np.diff(batch.rows, prepend=-2) != 1) | (np.diff(strips, prepend=-1) != 0))
-        if len(starts) > 1 + len(batch.Z) // 8:
-            order = np.argsort(batch.rows, kind="stable")
-            self._add_scattered(batch.Z[order], batch.rows[order], root[order])
-            return
-        for start, stop in zip(starts, [*starts[1:], len(batch.Z)], strict=True):
-            here = slice(start, stop)
-            into, counts, factor, buckets = self._place(batch.rows[here], root[here])
-            run = slice(buckets[0], buckets[-1] + 1)
-            counts[run] += factor
-            into[:, run] += batch.Z[here].T * factor.astype(into.dtype)
+        rows, Z = batch.rows, batch.Z
+        breaks = np.diff(rows, prepend=-2) != 1
+        if 8 * np.count_nonzero(breaks) > len(rows) + 8:  # rows of one strip together, if not next to each other
+            order = np.argsort(rows, kind="stable")
+            rows, root, Z = rows[order], root[order], Z[order]
+        starts = np.flatnonzero(np.diff(rows // STRIP, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
+            self._add(rows[start:stop], root[start:stop], Z[start:stop])
 
-    def _add_scattered(self, Z: Float, rows: NDArray[np.int64], root: Float64) -> None:
-        starts = np.flatnonzero(np.diff(rows // BUCKETS, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], len(Z)], strict=True):
-            into, counts, factor, buckets = self._place(rows[start:stop], root[start:stop])
-            counts[buckets] += factor
-            into[:, buckets] += Z[start:stop].T * factor.astype(into.dtype)
-
-    def _place(
-        self, rows: NDArray[np.int64], root: Float64
-    ) -> tuple[Float, Float64, Float64, NDArray[np.int64]]:
-        """Where rows of one strip go: sums and counts of a window, ±√w, buckets."""
-        window = int(rows[0]) // (BUCKETS * self.together)
+    def _add(self, rows: NDArray[np.int64], root: Float64, Z: Float) -> None:
+        """Rows of one strip: no two of them have the same bucket."""
+        window, place = divmod(int(rows[0]), BUCKETS * self.together)
         if window not in self._windows:
-            self._windows[window] = np.zeros((self.width, BUCKETS), dtype=self.dtype)
+            self._windows[window] = np.zeros((BUCKETS // STRIP, self.width, STRIP), dtype=self.dtype)
             self._counts[window] = np.zeros(BUCKETS)
             self._signs[window] = self.seed.stream("signs", window).signs(BUCKETS * self.together)
-        signs = self._signs[window][rows % (BUCKETS * self.together)]
-        return self._windows[window], self._counts[window], signs * root, rows % BUCKETS
+        factor = self._signs[window][rows % (BUCKETS * self.together)] * root
+        self._counts[window][rows % BUCKETS] += factor
+        into, cast = self._windows[window][place % BUCKETS // STRIP], factor.astype(self.dtype)
+        if len(rows) == STRIP and rows[-1] - rows[0] == STRIP - 1:
+            into += Z.T * cast
+        else:
+            into[:, rows % STRIP] += Z.T * cast
 
     def take(self, mean: Float64) -> Float:
         """The sketch of z − mean, one window after another; the statistic is empty afterwards."""
         out = np.empty((self.width, BUCKETS * len(self._windows)), dtype=self.dtype)
         for i, window in enumerate(sorted(self._windows)):
             # Popped one by one, so that the sketch is in memory once.
-            part = self._windows.pop(window)
+            part = out[:, i * BUCKETS : (i + 1) * BUCKETS]
+            part.reshape(self.width, -1, STRIP)[...] = self._windows.pop(window).swapaxes(0, 1)
             part -= np.multiply.outer(mean, self._counts.pop(window)).astype(self.dtype)
-            out[:, i * BUCKETS : (i + 1) * BUCKETS] = part
         self._signs.clear()
         return out.T
 
     def __add__(self, other: Self) -> Self:
-        mine, theirs = ((s.width, s.together, s.seed, s.held, s.dtype) for s in (self, other))
-        if mine != theirs:
+        shape, others = ((s.width, s.together, s.seed, s.held, s.dtype) for s in (self, other))
+        if shape != others:
             raise DataError("sketches of different shapes or seeds do not add")
         total = self.fresh()
         total._windows, total._counts = dict(self._windows), dict(self._counts)
@@ -111,4 +105,4 @@ class Sketch(Statistic):
     @property
     def nbytes(self) -> int:
         """Of the window that is being filled: others are there once, in whichever thread they were filled."""
-        return self.width * BUCKETS * self.dtype.itemsize
+        return self.width * BUCKETS * int(self.dtype.itemsize)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from bochner.stats.base import Batch, Statistic
 
@@ -17,9 +17,9 @@ class Together(Statistic):
     3
     """
 
-    def __init__(self, *parts: Statistic):
-        self.parts = parts
-        self.tile_bytes = min(part.tile_bytes for part in parts)
+    def __init__(self, *parts: Any):
+        self.parts: tuple[Any, ...] = parts
+        self.tile_bytes = max(part.tile_bytes for part in parts)
 
     def fresh(self) -> Self:
         return type(self)(*(part.fresh() for part in self.parts))
