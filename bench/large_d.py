@@ -76,9 +76,9 @@ class Task:
             right += int((solution.decision(Z).argmax(axis=1) == self.data.yt[i : i + 256]).sum())
         return right / len(self.data.yt)
 
-    def begin(self, sketched: int, penalty: float) -> tuple[pcg.Begun, dict[str, Any]]:
+    def begin(self, sketched: int) -> tuple[pcg.Begun, dict[str, Any]]:
         start = clock()
-        begun = pcg.begin(self.sweep, self.width, 2, len(self.data.y), sketched, penalty)
+        begun = pcg.begin(self.sweep, self.width, 2, len(self.data.y), sketched)
         took = clock() - start
         first = self.each.pop()
         return begun, {"sketch": begun.sketched, "first_sweep": first, "factor": took - first, "ready": took}
@@ -115,7 +115,7 @@ def goal(width: int, rows: int | None, penalty: float, gamma: float, threads: in
     """Sweeps, then moments, of the same features in one run."""
     task = Task(Data(rows), width, gamma, threads)
     n = len(task.data.y)
-    begun, ready = task.begin(pcg.sketch_rows(n, width), penalty)
+    begun, ready = task.begin(pcg.sketch_rows(n, width))
     print(ready, flush=True)
     steps, solutions = trace(task, begun, penalty, 1e-5)
     start = clock()
@@ -157,7 +157,7 @@ def point(data: Data, width: int, penalty: float, gamma: float, tol: float, thre
     """One model by sweeps: its accuracy and what it cost."""
     wall, start = time.perf_counter(), clock()
     task = Task(data, width, gamma, threads)
-    begun, ready = task.begin(pcg.sketch_rows(len(data.y), width), penalty)
+    begun, ready = task.begin(pcg.sketch_rows(len(data.y), width))
     (solution,) = pcg.fit(task.sweep, begun.side, begun.precondition, [penalty], tol)
     cpu, wall = clock() - start, time.perf_counter() - wall
     return {
@@ -185,6 +185,87 @@ def keep(name: str, value: Any) -> None:
     """Figures of one part; the others stay as they are."""
     machine = {"processor": platform.machine(), "numpy": np.__version__, "python": platform.python_version()}
     OUT.with_suffix(".json").write_text(json.dumps({**kept(), "machine": machine, name: value}, indent=1) + "\n")
+
+
+def write() -> None:
+    """docs/large_d.md keeps its text; the tables between the marks are made anew.  And the picture."""
+    found, page = kept(), OUT.with_suffix(".md")
+    start, end = "<!-- figures -->", "<!-- end of figures -->"
+    text = page.read_text()
+    head, tail = text[: text.index(start) + len(start)], text[text.index(end) :]
+    page.write_text(f"{head}\n\n{tables(found)}\n{tail}")
+    picture(found)
+
+
+def tables(found: dict[str, Any]) -> str:
+    lines: list[str] = []
+    if "goal" in found:
+        g = found["goal"]
+        m, p = g["moments"], g["pcg"]
+        lines += [
+            f"{g['rows']:,} rows, {g['width']:,} features, gamma {g['gamma']}, penalty {g['penalty']}, one run:",
+            "",
+            "| | CPU s | accuracy | times faster |",
+            "| --- | --- | --- | --- |",
+            f"| moments and Cholesky | {m['cpu']:.0f} | {m['accuracy']:.4f} | |",
+        ]
+        for name, words in (
+            ("accuracy_within_0.1_point", "sweeps, accuracy within 0.1 point"),
+            ("gap_1e-4", "sweeps, objective within 1e-4"),
+        ):
+            step = next(s for s in p["steps"] if s["sweeps"] == g[name]["sweeps"])
+            lines.append(
+                f"| {words}: {g[name]['sweeps']} sweeps | {g[name]['cpu']:.0f} | {step['accuracy']:.4f} | "
+                f"{g[name]['times_faster']:.1f} |"
+            )
+        lines += [
+            "",
+            f"Of the time of the sweeps {p['first_sweep']:.0f} s are the first one, which makes a sketch of "
+            f"{p['sketch']:,} rows, and {p['factor']:.0f} s its factor; a sweep is "
+            f"{p['steps'][-1]['cpu'] / p['steps'][-1]['sweeps']:.1f} s.",
+            "",
+        ]
+    if "curve" in found:
+        lines += [
+            "| features | gamma | penalty | sweeps | CPU s | accuracy |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        lines += [
+            f"| {p['width']:,} | {p['gamma']:g} | {p['penalty']:g} | {p['sweeps']} | {p['cpu']:.0f} | {p['accuracy']:.4f} |"
+            for p in sorted(found["curve"], key=lambda p: (p["width"], p["gamma"], -p["penalty"]))
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def picture(found: dict[str, Any]) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "bochner"
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+    for gamma in sorted({p["gamma"] for p in found.get("curve", [])}):
+        best: dict[int, dict[str, Any]] = {}
+        for p in (p for p in found["curve"] if p["gamma"] == gamma):
+            if p["width"] not in best or p["accuracy"] > best[p["width"]]["accuracy"]:
+                best[p["width"]] = p
+        line = [best[width] for width in sorted(best)]
+        left.plot([p["width"] for p in line], [p["accuracy"] for p in line], "o-", label=f"gamma {gamma:g}")
+        right.plot([p["cpu"] for p in line], [p["accuracy"] for p in line], "o-", label=f"gamma {gamma:g}")
+    if "goal" in found:
+        g = found["goal"]
+        cpu = [g["pcg"]["ready"] + s["cpu"] for s in g["pcg"]["steps"]]
+        right.plot(cpu, [s["accuracy"] for s in g["pcg"]["steps"]], "k:", label=f"sweep by sweep, {g['width']:,}")
+        right.plot([g["moments"]["cpu"]], [g["moments"]["accuracy"]], "kx", label=f"moments, {g['width']:,}")
+    left.set(xscale="log", xlabel="features", ylabel="held-out accuracy", ylim=(0.75, None))
+    right.set(xscale="log", xlabel="CPU seconds")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(OUT.with_suffix(".svg"), metadata={"Date": None})
 
 
 def main() -> None:

@@ -20,19 +20,22 @@ from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
+from bochner.estimators.sweeping import Problem, by_blocks, by_sweeps
 from bochner.model import Model
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
+from bochner.solvers.way import Way, choose
 from bochner.sources import Chunk, Source
 from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
+from bochner.stats.products import FEW
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
 
 
 #: outcomes that a user asked for or need not hear of
-_QUIET = (Outcome.CONVERGED, Outcome.APPROXIMATE)
+_QUIET = (Outcome.CONVERGED, Outcome.EARLY, Outcome.APPROXIMATE)
 
 
 def _updatable(estimator: Any) -> bool:
@@ -55,6 +58,9 @@ class KernelPredictor(KernelEstimator):
     solver: str
     alpha: Any
     folds: int
+    sweep_tol: float
+    max_sweeps: int
+    memory: int
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
@@ -109,11 +115,72 @@ class KernelPredictor(KernelEstimator):
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        way = self._way(source)
+        if way.solver != "moments":
+            self._learn_by_sweeps(source, sample, way, progress)
+            return
         self.moments_ = self._collect(source, 0, progress)
         if not self.moments_.total().count:
             raise DataError("no row has a target (all are missing); there is nothing to learn from")
         self.rows_seen_ = rows_of(self.moments_)
         self._solve(sample, source, progress)
+
+    def _way(self, source: Source) -> Way:
+        """Moments, sweeps or blocks."""
+        comparing = isinstance(self.n_features, (list, tuple))
+        criterion = isinstance(self.alpha, str) and self.alpha != "cv"
+        given = not isinstance(self.alpha, str) and np.size(self.alpha) == 1
+        asked = self.solver
+        if comparing or criterion or (given and not np.all(np.asarray(self.alpha, dtype=float) > 0.0)):
+            if asked not in ("auto", "moments"):
+                what = "n_features" if comparing else "alpha"
+                raise SolverError(
+                    f"{what}={getattr(self, what)!r} needs moments; use solver='moments', or one number of features "
+                    "and alpha='cv' or numbers > 0"
+                )
+            asked = "moments"
+        return choose(
+            source.n_rows,
+            self.drawn_.width,
+            self.targets_.outputs,
+            self.memory,
+            folds=self._folds.count,
+            choosing=not given,
+            asked=asked,
+        )
+
+    def _learn_by_sweeps(self, source: Source, sample: Chunk, way: Way, progress: bool) -> None:
+        self.moments_ = None
+        rows = source.n_rows or sum(len(y) for y in source.targets())
+        outputs, width = self.targets_.outputs, self.drawn_.width
+        judged = isinstance(self.alpha, str) or np.size(self.alpha) > 1 or self._calibrates
+        flow = replace(self._flow(source, self.targets_, self._folds if judged else None), by_class=outputs > FEW)
+        problem = Problem(
+            self._sweep(flow, progress),
+            width,
+            outputs,
+            rows,
+            self.dtype_,
+            0 if judged else None,
+            self.sweep_tol,
+            self.max_sweeps,
+            self._folds.seed,
+        )
+        with self._timed("sweeping"):
+            if way.solver == "sweeps":
+                learnt = by_sweeps(problem, self.alpha, way)
+            else:
+                starts = range(0, width, way.block)
+                parts = [self.drawn_.part(start, min(start + way.block, width)) for start in starts]
+                sweeps = [self._sweep(flow.with_drawn(part), progress) for part in parts]
+                learnt = by_blocks(problem, self.alpha, way, sweeps, [part.width for part in parts], self.memory)
+        self.rows_seen_ = rows
+        self._settle(learnt, sample)
+
+    @property
+    def _calibrates(self) -> bool:
+        """Whether scores of rows that a model has not seen are wanted."""
+        return bool(getattr(self, "calibrate", False))
 
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
         flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)

@@ -169,6 +169,13 @@ class Drawn(ABC):
         self.fill(rows, out)
         return out
 
+    def part(self, start: int, stop: int) -> Drawn:
+        """The map of features ``start`` to ``stop`` alone.
+
+        Maps that can make them without the others do so.
+        """
+        return _Part(self, start, stop)
+
     def _checked(self, X: Any) -> Matrix:
         """Rows of the right number of columns, within the domain of the kernel."""
         rows = as_rows(X)
@@ -232,6 +239,20 @@ class Drawn(ABC):
 
     def __repr__(self) -> str:
         return f"<drawn {self.map!r}: {self.d} columns to {self.width} features>"
+
+
+class _Part(Drawn):
+    """Some columns of a map, for which it makes all of them."""
+
+    def __init__(self, whole: Drawn, start: int, stop: int):
+        super().__init__(whole.map, whole.d, whole.seed, stop - start)
+        self.whole, self.columns, self.names = whole, slice(start, stop), whole.names
+        self.tile = max(16, min(whole.tile, (1 << 22) // whole.width))
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        Z = np.empty((X.shape[0], self.whole.width), dtype=out.dtype)
+        self.whole.fill(X, Z)
+        out[...] = Z[:, self.columns]
 
 
 def _to_json(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +99,16 @@ class DrawnFourier(Drawn):
         self.offsets = None if self.pairs else frozen(draw_offsets(count, seed))
         self.amplitude = float(np.sqrt(spectrum.mass * (1.0 if self.pairs else 2.0) / count))
         self.variance_is_exact = recipe.frequencies == "iid" and _doubled(spectrum) is not None
+
+    def part(self, start: int, stop: int) -> Drawn:
+        each = 2 if self.pairs else 1
+        few = self.frequencies.part(start // each, -(-stop // each))
+        if few is None or start % each or stop % each:
+            return super().part(start, stop)
+        part = copy(self)
+        part.width, part.frequencies = stop - start, few
+        part.offsets = None if self.offsets is None else self.offsets[start:stop]
+        return part
 
     def _fill(self, X: Matrix, out: Float) -> None:
         if self.offsets is None:

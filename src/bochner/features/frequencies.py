@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +43,10 @@ class Frequencies(ABC):
     @abstractmethod
     def _project(self, E: Matrix) -> Float: ...
 
+    def part(self, start: int, stop: int) -> Frequencies | None:
+        """Frequencies ``start`` to ``stop`` alone, where they can be had without the others."""
+        return None
+
     def pairs(self, X: Matrix, amplitude: float, out: Float) -> None:
         """cos and sin of every phase by turns, times ``amplitude``, into ``out`` (2 count, n): feature by row."""
         cos_sin(self.project(X).T, 1.0 / (2.0 * np.pi), amplitude, out)
@@ -53,6 +58,9 @@ class Dense(Frequencies):
     def __init__(self, spectrum: Spectrum, matrix: Float64):
         super().__init__(spectrum, matrix.shape[1])
         self.matrix = {np.dtype(np.float64): frozen(matrix, np.float64)}
+
+    def part(self, start: int, stop: int) -> Dense:
+        return Dense(self.spectrum, self.matrix[np.dtype(np.float64)][:, start:stop])
 
     def _project(self, E: Matrix) -> Float:
         if E.dtype not in self.matrix:
@@ -84,6 +92,15 @@ class Structured(Frequencies):
             padded = hadamard(padded * signs)
         flat = padded.reshape(rows.shape[0], -1)[:, : self.count]
         return np.asarray(flat * self.norms.astype(rows.dtype))
+
+    def part(self, start: int, stop: int) -> Structured | None:
+        if start % self.size:
+            return None
+        part = copy(self)
+        part.__dict__.pop("_single", None)
+        part.count, part.norms = stop - start, self.norms[start:stop]
+        part.signs = self.signs[:, start // self.size : -(-stop // self.size)]
+        return part
 
     def pairs(self, X: Matrix, amplitude: float, out: Float) -> None:
         if self.spectrum.heavy or out.dtype != np.float32:

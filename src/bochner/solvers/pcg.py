@@ -8,6 +8,7 @@ where moments cost n·D².
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,12 +29,14 @@ from bochner.stats.together import Together
 
 #: sweeps after which residuals are computed anew, so that rounding does not add up
 RENEWED = 10
+#: steps in which the least eigenvalue that is known must no longer fall
+_SETTLING = 5
 #: the share by which the held-out error must fall in a sweep, where that ends the search
 FALLING = 1e-3
 
 
 #: seconds of a core for a number of the features in a sweep, and for a product of two numbers in a Gram
-_SWEPT, _MULTIPLIED = 4.5e-10, 8.5e-12
+SWEPT, MULTIPLIED = 4.5e-10, 8.5e-12
 #: sweeps that a sketch of D rows needs for a gap of 1e-4; one of m rows needs (m/D)^−0.75 times as many
 _SWEEPS = 14.0
 
@@ -49,12 +52,12 @@ def sketch_rows(rows: int, width: int, memory: int = 8 << 30) -> int:
 
     def seconds(m: int) -> float:
         less, more = sorted((m, width))
-        factor = _MULTIPLIED * (less * less * more + less**3 / 2)
-        return factor + _SWEPT * rows * width * _SWEEPS * (m / width) ** -0.75
+        factor = MULTIPLIED * (less * less * more + less**3 / 2)
+        return factor + SWEPT * rows * width * _SWEEPS * math.pow(m / width, -0.75)
 
     shares = [width * share // 16 for share in (1, 2, 4, 8, 16, 32)]
     sizes = [max(m, BUCKETS) for m in shares if m <= rows // 2 and sketch_bytes(m, width) <= memory]
-    return min(sizes, key=seconds) if sizes else min(max(BUCKETS, memory // (8 * width)), max(1, rows // 2))
+    return min(sizes, key=seconds) if sizes else min(max(BUCKETS, memory // (16 * width)), max(1, rows // 2))
 
 
 def sketch_bytes(m: int, width: int, itemsize: int = 4) -> int:
@@ -79,15 +82,13 @@ def begin(
     outputs: int,
     rows: int,
     sketched: int,
-    penalty: float | None = None,
     held: int | None = None,
     seed: int | Seed = 0,
     dtype: Any = np.float32,
 ) -> Begun:
     """The first sweep over ``rows`` rows: right-hand sides and a sketch of about ``sketched`` rows.
 
-    Of the rows of the fold ``held`` the preconditioner knows nothing.  ``penalty`` is the least of those
-    that will be asked for; without one, the shift of the preconditioner is left to the sketch.
+    Of the rows of the fold ``held`` the preconditioner knows nothing.
     """
     together = max(1, round(rows / max(sketched, BUCKETS)))
     sketch = Sketch(width, together, seed, held, dtype)
@@ -97,14 +98,14 @@ def begin(
     if not side.weight > 0.0:
         raise SolverError("there are no labelled rows of positive weight to learn from")
     taken = sketch.take(side.mean)
-    precondition = Preconditioner(taken, 0.0 if penalty is None else penalty, sketch.seed)
+    precondition = Preconditioner(taken, sketch.seed)
     return Begun(side, side + other.value, precondition, len(taken))
 
 
 def fit(
     sweep: Sweep,
     side: Cross,
-    precondition: Preconditioner,
+    precondition: Callable[[Float64, Float64], Float64],
     penalties: Sequence[float] | Float64,
     tol: float = 1e-3,
     max_sweeps: int = 100,
@@ -137,7 +138,7 @@ class _Search:
         self,
         sweep: Sweep,
         side: Cross,
-        precondition: Preconditioner,
+        precondition: Callable[[Float64, Float64], Float64],
         penalties: Float64,
         tol: float,
         max_sweeps: int,
@@ -167,7 +168,7 @@ class _Search:
         if start is not None:
             self.v = np.hstack([solution.coef[:, self.kept] for solution in start])
             self._renew()
-        ascent = self.precondition(self.residual)
+        ascent = self.precondition(self.residual, self.penalty)
         direction, size = ascent.copy(), _dots(self.residual, ascent)
         reason = np.full(len(self.penalties), None, dtype=object)
         self._settle(reason, size)
@@ -180,7 +181,7 @@ class _Search:
             self.residual[:, active] -= step * curved
             if self.sweeps % RENEWED == 0 and self.sweeps < self.max_sweeps:
                 self._renew(active)
-            ascent = self.precondition(self.residual[:, active])
+            ascent = self.precondition(self.residual[:, active], self.penalty[active])
             fresh = _dots(self.residual[:, active], ascent)
             # (Polak & Ribière) keeps directions conjugate where the preconditioner rounds.
             turn = np.maximum(_ratio(-step * _dots(ascent, curved), size[active]), 0.0)
@@ -240,8 +241,8 @@ class _Search:
     def _gap(self, size: Float64) -> Float64:
         """Of each penalty, a bound of objective − minimum = rᵀ(S + penalty)⁻¹r.
 
-        It is rᵀP⁻¹r over the least eigenvalue of P⁻¹(S + penalty), of which conjugate gradients know a value that
-        is soon close; and never more than the duality gap, ‖r‖²/penalty.
+        It is rᵀP⁻¹r over the least eigenvalue of P⁻¹(S + penalty), which conjugate gradients know more and more
+        closely, from above; and never more than the duality gap, ‖r‖²/penalty.
         """
         least = np.array([ritz.least() for ritz in self.ritz])
         bound = np.where(least > 0.0, size / np.where(least > 0.0, least, 1.0), np.inf)
@@ -295,7 +296,7 @@ class _Ritz:
         self.diagonal: list[float] = []
         self.beside: list[float] = []
         self._carried = 0.0
-        self._least = 0.0
+        self._found: list[float] = []
 
     def add(self, step: float, turn: float) -> None:
         if not step > 0.0:
@@ -306,10 +307,13 @@ class _Ritz:
         found = eigvalsh_tridiagonal(
             np.array(self.diagonal), np.array(self.beside[:-1]), select="i", select_range=(0, 0)
         )
-        self._least = max(float(found[0]), 0.0)
+        self._found.append(max(float(found[0]), 0.0))
 
     def least(self) -> float:
-        return self._least
+        """What it will be if it goes on to fall as it did in the last steps; 0 where nothing is known."""
+        if not self._found or self._found[-1] == 0.0:
+            return 0.0
+        return self._found[-1] ** 2 / self._found[max(len(self._found) - 1 - _SETTLING, 0)]
 
 
 def warm(solution: Solution, side: Cross) -> Solution:

@@ -19,41 +19,56 @@ _STEPS = 48
 
 
 class Preconditioner:
-    """r ↦ (SᵀS + shift)⁻¹ r for a sketch S (m, D), by one Cholesky factor of the smaller side.
+    """r ↦ (SᵀS + shift)⁻¹ r for a sketch S (m, D), by a Cholesky factor of the smaller side for each shift.
 
     The shift is the penalty at least, and such that tr SSᵀ(SSᵀ + shift)⁻¹ is m/2: a sketch knows no more
-    directions than that.  For m < D, (SᵀS + μ)⁻¹ = (1 − Sᵀ(SSᵀ + μ)⁻¹S)/μ.
+    directions than that.  So small penalties share a factor.  For m < D, (SᵀS + μ)⁻¹ = (1 − Sᵀ(SSᵀ + μ)⁻¹S)/μ.
     """
 
-    def __init__(self, sketch: Float, penalty: float, seed: Seed | None = None):
+    def __init__(self, sketch: Float, seed: Seed | None = None):
         rows, width = sketch.shape
-        self.wide = rows < width
-        gram = sketch @ sketch.T if self.wide else sketch.T @ sketch
-        self._sketch: Float | None = sketch if self.wide else None
-        nodes, shares = spectrum(gram, seed or Seed(0))
-        largest = float(nodes.max(initial=0.0))
-        self.shift = max(penalty, _filling(nodes, len(gram) * shares, FILLED * rows))
-        while True:
-            # Rounding of the products moves eigenvalues by this much.
-            self.shift = max(self.shift, 50.0 * float(np.finfo(gram.dtype).eps) * largest, np.finfo(float).tiny)
-            shifted = np.array(gram, order="F")
-            shifted[np.diag_indices(len(gram))] += self.shift
-            try:
-                self._factor: Any = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-                return
-            except LinAlgError:
-                self.shift, largest = 10.0 * self.shift, 10.0 * largest
+        wide = rows < width
+        self._gram = sketch @ sketch.T if wide else sketch.T @ sketch
+        self._sketch: Float | None = sketch if wide else None
+        nodes, shares = spectrum(self._gram, seed or Seed(0))
+        # Rounding of the products moves eigenvalues by so much.
+        floor = 50.0 * float(np.finfo(sketch.dtype).eps) * float(nodes.max(initial=0.0))
+        self.least = max(_filling(nodes, len(self._gram) * shares, FILLED * rows), floor)
+        self._factors: dict[float, Any] = {}
 
-    def __call__(self, residual: Float64) -> Float64:
-        """(SᵀS + shift)⁻¹ times the columns of a residual."""
+    def __call__(self, residual: Float64, penalty: Float64) -> Float64:
+        """(SᵀS + shift)⁻¹ times the columns of a residual, with a penalty for each."""
+        out = np.empty_like(residual)
+        shifts = np.maximum(penalty, self.least)
+        for shift in np.unique(shifts):
+            out[:, shifts == shift] = self._solve(residual[:, shifts == shift], float(shift))
+        return out
+
+    def _solve(self, residual: Float64, shift: float) -> Float64:
+        factor, shift = self._factor(shift)
         # Lengths can be beyond single precision; directions are not.
         length = np.maximum(np.abs(residual).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        r = (residual / length).astype(self._factor[0].dtype)
+        r = (residual / length).astype(factor[0].dtype)
         if self._sketch is None:
-            found = cho_solve(self._factor, r, check_finite=False).astype(np.float64)
+            found = cho_solve(factor, r, check_finite=False).astype(np.float64)
             return np.asarray(found * length)
-        inner = cho_solve(self._factor, self._sketch @ r, check_finite=False)
-        return np.asarray((r.astype(np.float64) - self._sketch.T @ inner) * (length / self.shift))
+        inner = cho_solve(factor, self._sketch @ r, check_finite=False)
+        return np.asarray((r.astype(np.float64) - self._sketch.T @ inner) * (length / shift))
+
+    def _factor(self, asked: float) -> tuple[Any, float]:
+        """The factor for a shift, and the shift that it has: a larger one where rounding leaves none for this."""
+        if asked not in self._factors:
+            shift = max(asked, float(np.finfo(self._gram.dtype).tiny))
+            while True:
+                shifted = np.array(self._gram, order="F")
+                shifted[np.diag_indices(len(shifted))] += shift
+                try:
+                    found = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+                    break
+                except LinAlgError:
+                    shift *= 10.0
+            self._factors[asked] = found, shift
+        return self._factors[asked]  # type: ignore[no-any-return]
 
 
 def spectrum(gram: Float, seed: Seed) -> tuple[Float64, Float64]:
