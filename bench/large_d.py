@@ -231,7 +231,8 @@ def tables(found: dict[str, Any]) -> str:
             "| --- | --- | --- | --- | --- | --- |",
         ]
         lines += [
-            f"| {p['width']:,} | {p['gamma']:g} | {p['penalty']:g} | {p['sweeps']} | {p['cpu']:.0f} | {p['accuracy']:.4f} |"
+            f"| {p['width']:,} | {p['gamma']:g} | {p['penalty']:g} | {p['sweeps']} "
+            f"| {p['cpu']:.0f} | {p['accuracy']:.4f} |"
             for p in sorted(found["curve"], key=lambda p: (p["width"], p["gamma"], -p["penalty"]))
         ]
         lines.append("")
