@@ -152,3 +152,9 @@ def test_as_seed():
     assert as_seed(3) == as_seed(np.int64(3)) == as_seed(Seed(3)) == Seed(3)
     with pytest.raises(ValueError, match="non-negative integer, got -1"):
         as_seed(-1)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", None, -1])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match="non-negative integer"):
+        as_seed(seed)

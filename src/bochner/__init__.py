@@ -8,11 +8,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "kernels": "bochner.kernels",
     "features": "bochner.features",
+    "KernelCCA": "bochner.estimators",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelKMeans": "bochner.estimators",
+    "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
+    "Reduction": "bochner.estimators",
+    "load": "bochner.saved",
+    "scan": "bochner.sources.scan",
 }
-__all__ = ["KernelClassifier", "KernelFeatures", "KernelRegressor", "__version__", "features", "kernels"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,7 +26,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'bochner' has no attribute {name!r}")
     module = import_module(_HOMES[name])
-    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+    return module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

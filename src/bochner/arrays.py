@@ -57,7 +57,7 @@ def as_rows(X: Any, *, finite: bool = True) -> Rows:
         values, names = _from_table(X)
     else:
         try:
-            values = np.asarray(X)
+            values = _unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         except ValueError as error:
             raise DataError(f"rows must form a two-dimensional array; {error}") from None
     if values.ndim != 2:
@@ -76,6 +76,11 @@ def _canonical(X: Any) -> Matrix:
         values = values.copy()  # merging duplicates works in place, on the caller's own arrays
         values.sum_duplicates()
     return values
+
+
+def _unmasked(X: Any) -> NDArray[Any]:
+    """NaN where an entry is masked: what is missing is refused, never computed with."""
+    return np.asarray(X.astype(np.float64).filled(np.nan) if np.ma.is_masked(X) else X.data)
 
 
 def _from_table(table: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -112,8 +117,9 @@ def _floating(values: Any, names: Sequence[str] | None) -> Any:
     if good.all():
         return values.astype(np.float64)
     row, column = first_where(good, np.logical_not)
+    shown = values[row : row + 1, column].tolist()[0]  # a NumPy scalar would be shown with its type
     raise DataError(
-        f"row {row}, column {column_name(names, column)} holds {values[row, column]!r}, which is not a number; "
+        f"row {row}, column {column_name(names, column)} holds {shown!r}, which is not a number; "
         "encode or drop the column",
         row,
         column,

@@ -5,6 +5,7 @@ BochnerError
 │   └── DomainError                a value outside the kernel's domain
 ├── KernelError (ValueError)       a kernel is ill-defined: a parameter, its text or its JSON
 ├── MapError (ValueError)          a map cannot be drawn: who lacks what, or an option is wrong
+├── FileError (ValueError)         a file of ours cannot be written, or is not what it should be
 ├── SolverError (ValueError)       a solver cannot start: an option is wrong, or statistics do not suffice
 └── MissingDependency (ImportError)  an optional package is not installed
 """
@@ -48,6 +49,10 @@ class KernelError(BochnerError, ValueError):
 
 class MapError(BochnerError, ValueError):
     """A feature map that the kernel does not admit, or an option out of range."""
+
+
+class FileError(BochnerError, ValueError):
+    """A model or statistics file that cannot be written, or is damaged, or is of another kind."""
 
 
 class SolverError(BochnerError, ValueError):

@@ -16,6 +16,7 @@ from bochner.solvers import Solution
 from bochner.solvers.calibrate import Calibration, for_each_class
 from bochner.solvers.losses import LOSSES
 from bochner.sources import Scaling, Schema, Source
+from bochner.sources.scan import is_table, scan
 from bochner.stats import Classes, Numbers, Targets
 
 #: bytes of a tile of features: what is formed of Z at any one time
@@ -44,9 +45,21 @@ class Model:
         found = [self.solution.decision(Z) for Z in self._features(X)]
         return np.concatenate(found) if found else np.empty((0, self.solution.coef.shape[1]))
 
+    def pieces(self, X: Any) -> Iterator[Matrix]:
+        """Rows as the model takes them: of an array, of a table or a source by its schema, in pieces."""
+        source = X if isinstance(X, Source) else scan(X) if self.schema.columns and is_table(X) else None
+        if source is None:
+            yield as_rows(X).values
+        else:
+            for chunk in source.with_schema(self.schema).settle().chunks():
+                yield chunk.X
+
     def _features(self, X: Any) -> Iterator[Float]:
         """Features of the rows, tile by tile."""
-        values: Matrix = as_rows(X).values
+        for values in self.pieces(X):
+            yield from self._tiles(values)
+
+    def _tiles(self, values: Matrix) -> Iterator[Float]:
         if values.shape[1] != self.drawn.d:
             raise DataError(f"the model was fitted on {self.drawn.d} columns, the rows have {values.shape[1]}")
         size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
@@ -92,11 +105,6 @@ class Model:
         if self.calibration is not None:
             return self.calibration.probabilities(for_each_class(out))
         return LOSSES[self.loss].probabilities(out)
-
-    def batches(self, source: Source) -> Iterator[NDArray[Any]]:
-        """Predictions for the rows of a source, chunk by chunk."""
-        for chunk in source.chunks():
-            yield self.predict(chunk.X)
 
     def with_solution(self, solution: Solution) -> Model:
         """The same model with other coefficients."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from operator import index
 from zlib import crc32
 
 import numpy as np
@@ -98,4 +99,9 @@ class Seed:
 
 def as_seed(seed: int | Seed | np.integer) -> Seed:
     """A ``Seed`` from what a caller passes."""
-    return seed if isinstance(seed, Seed) else Seed(int(seed))
+    if isinstance(seed, Seed):
+        return seed
+    try:
+        return Seed(index(seed))
+    except TypeError:
+        raise ValueError(f"a seed is a non-negative integer, got {seed!r}") from None

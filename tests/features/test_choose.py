@@ -5,7 +5,7 @@ import pytest
 
 from bochner import features, kernels
 from bochner.arrays import Rows
-from bochner.errors import DataError, KernelError, MapError
+from bochner.errors import DataError, DomainError, KernelError, MapError
 from bochner.features.deciding import split
 from bochner.features.error import sized_for
 
@@ -131,8 +131,8 @@ def test_the_split_of_a_budget_stops_where_a_part_is_exact():
 
 def test_dot_products_of_a_sum_join_into_one_series():
     kernel = kernels.Polynomial(2) + kernels.Exponential()
-    recipe = features.choose(kernel, 100, 5)
-    assert isinstance(recipe, features.OptimalMaclaurin)
+    drawn = features.choose(kernel, 100, 5).draw(5)
+    assert isinstance(drawn.map, features.OptimalMaclaurin)
 
 
 def test_without_rows_or_columns_the_choice_is_refused():
@@ -214,3 +214,66 @@ def test_columns_in_another_order_are_refused():
         np.testing.assert_array_equal(known(Rows(X, ("a", "b", "c"))), known(X))
         with pytest.raises(DataError, match="column 0 is 'c', and the map was drawn for 'a' there"):
             known(Rows(X[:, ::-1], ("c", "b", "a")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gaussian(gamma=median).over(gaussian(gamma=median) + chi2())",
+        "cauchy().over(2*gaussian(gamma=median) + matern(nu=1.5))",
+        "matern(nu=1.5).over(gaussian(gamma=scale) * laplacian(gamma=mean))",
+        "(gaussian(gamma=median) + laplacian(gamma=mean)).normalized().on(0:3)",
+        "compose(polynomial(degree=2), gaussian(gamma=median) + vovk_infinite(scale=norm) + linear())",
+        "gaussian(gamma=median) + (vovk_infinite(scale=norm) + linear())",
+    ],
+)
+def test_parameters_left_to_the_data_are_the_same_inside_and_outside(text):
+    """Numbers that only stand in while a map is chosen must not stay in its parts."""
+    d = 3
+    X = 10.0 * unit_ball(300, d)
+    kernel = kernels.parse(text)
+    drawn = features.choose(kernel, 512, d).draw(d, seed=0, sample=X[:200])
+    assert drawn.kernel == kernel.resolve(X[:200])
+    assert features.error(drawn, X[200:]).frobenius < 0.2
+
+
+def test_sums_of_a_small_budget_fall_back_to_landmarks():
+    d = 7
+    X = unit_ball(100, d)
+    kernel = kernels.parse("chi2() + gaussian(gamma=1) + polynomial(degree=2) + 0.5")
+    recipe = features.choose(kernel, 16, d)
+    assert isinstance(recipe, features.Nystroem)
+    assert "fewer" in recipe.why
+    assert recipe.draw(d, 0, sample=X).width == 16
+    over = kernels.parse("gaussian(gamma=1).over(chi2() + gaussian(gamma=1))")
+    assert features.choose(over, 16, d).draw(d, 0, sample=X).width <= 16
+
+
+@pytest.mark.parametrize("text", ["vovk_real(degree=200)", "vovk_infinite(scale=1.02)", "polynomial(degree=60)"])
+def test_where_random_maps_fail_landmarks_are_chosen(text):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    X *= rng.uniform(0.3, 1.0, (400, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = kernels.parse(text)
+    drawn = features.choose(kernel, 128, 2).draw(2, 0, sample=X[:300])
+    assert isinstance(drawn.map, features.Nystroem)
+    assert "more than half" in drawn.map.why
+    assert features.error(drawn, X[300:]).frobenius < 0.3
+    few = features.choose(kernels.VovkInfinite(8.0), 128, 2).draw(2, 0, sample=X[:300])
+    assert isinstance(few.map, features.OptimalMaclaurin)
+
+
+def test_rows_at_which_the_kernel_overflows_are_refused():
+    X = np.array([[0.1, 0.1], [3.0, 3.0]])
+    with pytest.raises(DomainError, match="overflows float64 at row 1"):
+        features.choose(kernels.Exponential(0.01), 64, 2).draw(2, 0, sample=X)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Hellinger(), kernels.Chi2(), 2.0 * kernels.JensenShannon()], ids=str)
+@pytest.mark.parametrize("with_sample", [True, False])
+def test_fewer_features_than_columns_stay_within_the_budget(kernel, with_sample):
+    d = 20
+    X = unit_ball(100, d)
+    drawn = features.choose(kernel, 12, d).draw(d, seed=0, sample=X[:60] if with_sample else None)
+    assert drawn.width <= 12
+    assert features.error(drawn, X[60:]).frobenius < (0.3 if with_sample else 1.2)  # √(2/12), give or take

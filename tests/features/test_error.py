@@ -110,3 +110,9 @@ def test_coverage_is_what_it_says(rows):
     shares = [coverage(case, rows, maps=10, samples=30) for case in CASES]
     assert sum(trials for _, trials in shares) == 1500
     assert 0.87 <= np.mean([share for share, _ in shares]) <= 0.93, shares
+
+
+def test_a_kernel_that_is_zero_everywhere_has_no_error():
+    drawn = features.OptimalMaclaurin(kernels.Linear(), 3).draw(3)
+    found = features.error(drawn, np.zeros((10, 3)))
+    assert (found.relative, found.high, found.frobenius) == (0.0, 0.0, 0.0)

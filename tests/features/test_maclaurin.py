@@ -277,7 +277,7 @@ def test_long_rows_do_not_overflow():
     kernel = Polynomial(5)
     drawn = features.OptimalMaclaurin(kernel, 2048).draw(d, sample=X)
     assert np.isfinite(drawn(X)).all()
-    with pytest.raises(MapError, match="overflows"):
+    with pytest.raises(DomainError, match="overflows float64 at row"):
         features.OptimalMaclaurin(Exponential(), 256).draw(d, sample=1e5 * X)
 
 
@@ -341,3 +341,25 @@ def test_tensor_sketch_is_the_count_sketch_of_the_tensor_product():
 def test_tensor_sketch_says_when_there_are_too_few_columns():
     with pytest.raises(MapError, match="3 features are too few for"):
         features.TensorSketch(Exponential(), 3).draw(2)
+
+
+@pytest.mark.parametrize("kernel", [Homogeneous(64), Homogeneous(100), DotProduct([0.0] * 70 + [1.0])], ids=str)
+@pytest.mark.parametrize("cls", [features.OptimalMaclaurin, features.TensorSketch])
+def test_high_degrees_are_not_lost(cls, kernel):
+    X = np.array([[0.6, 0.8], [0.8, 0.6]])
+    drawn = cls(kernel, 512).draw(2, 0, sample=X)
+    assert 0 < drawn.width <= 512
+    if cls is features.OptimalMaclaurin:  # all monomials fit
+        np.testing.assert_allclose(drawn.gram(X), kernel.gram(X), rtol=1e-10)
+
+
+def test_the_variance_of_high_degrees_is_counted():
+    drawn = features.RandomMaclaurin(Homogeneous(300), 64).draw(2)
+    X = np.array([[0.6, 0.8]])
+    assert drawn.variance(X)[0, 0] > 1.0
+    assert np.isfinite(drawn.variance(X)).all()
+
+
+def test_a_truncation_that_leaves_nothing_is_refused():
+    with pytest.raises(MapError, match="no degree below 8"):
+        features.TruncatedMaclaurin(Homogeneous(20), 64, degree=8).draw(2)

@@ -234,3 +234,17 @@ def test_what_is_left_to_the_data_is_refused_by_name(kernel):
 def test_facts_of_what_is_left_to_the_data(fact):
     with pytest.raises(KernelError, match=r"is left to the data; call kernel.resolve"):
         fact()
+
+
+def test_masked_entries_are_missing():
+    X = np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, False], [False, True]])
+    with pytest.raises(DataError, match="row 1, column 1 is nan"):
+        k.Linear().gram(X)
+    assert k.Linear().gram(np.ma.array([[1, 2]])).tolist() == [[5.0]]
+
+
+def test_a_long_kernel_is_cut_in_errors():
+    kernel = k.DotProduct(function=np.tan, radius=np.pi / 2)
+    with pytest.raises(DomainError) as caught:
+        kernel.gram([[3.0]])
+    assert len(str(caught.value)) < 400

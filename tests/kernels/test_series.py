@@ -190,3 +190,34 @@ def test_composition_outside_the_radius_names_the_row():
     assert caught.value.row == 1
     with pytest.raises(KernelError, match="must be a dot-product kernel"):
         k.compose(k.Gaussian(1.0), k.Linear())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reach"),
+    [
+        (k.Homogeneous(600), 1.0),
+        (k.Polynomial(300), 0.9),
+        (k.Polynomial(5000), 0.01),
+        (k.VovkReal(700), 1.0),
+        (k.DotProduct([0.0] * 600 + [1.0]), 1.0),
+        (3.0 * k.Homogeneous(600) + k.Linear(), 1.0),
+        (k.Homogeneous(300) * k.Homogeneous(400), 1.0),
+        (k.compose(k.Homogeneous(20), k.Homogeneous(40)), 1.0),
+    ],
+    ids=str,
+)
+def test_polynomials_of_high_degree_keep_all_their_coefficients(kernel, reach):
+    series = kernel.series()
+    a = series.significant(reach, tolerance=1e-10, most=64)
+    assert np.polynomial.polynomial.polyval(reach, a) == pytest.approx(series.at(reach), rel=1e-8)
+
+
+def test_a_power_that_overflows_at_zero_is_refused():
+    with pytest.raises(KernelError, match="overflows"):
+        k.Polynomial(2000, offset=2.0)
+
+
+def test_the_spectrum_of_a_high_power_has_all_its_mass():
+    spectrum = k.compose(k.Homogeneous(300), k.Gaussian(0.01)).spectrum()
+    assert spectrum.law[300] == pytest.approx(1.0)
+    assert k.compose(k.VovkInfinite(1.0001), k.Gaussian(1.0)).spectrum() is None  # too long a series

@@ -6,7 +6,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from bochner import kernels as k
-from bochner.errors import KernelError
+from bochner.errors import DomainError, KernelError
 
 X = np.random.default_rng(0).normal(size=(9, 5))
 Y = np.random.default_rng(1).normal(size=(7, 5))
@@ -167,3 +167,23 @@ def test_combinations_that_are_refused():
             combine()
     with pytest.raises(KernelError):
         np.array([1.0, 2.0]) * k.Linear()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        (k.Polynomial(5000), np.float64),
+        (k.Homogeneous(10_000), np.float64),
+        (k.Exponential(0.01), np.float64),
+        (k.Exponential(0.1), np.float32),
+        (k.Linear().on([0]) + k.Exponential(0.01), np.float64),
+    ],
+    ids=str,
+)
+def test_values_that_overflow_are_refused_by_row(kernel, dtype):
+    X = np.array([[0.1], [2.0]], dtype=dtype)
+    for value in (lambda: kernel.gram(X), lambda: kernel.diag(X)):
+        with pytest.raises(DomainError, match=f"overflows {np.dtype(dtype)} at row 1") as caught:
+            value()
+        assert caught.value.row == 1
+    assert np.isfinite(kernel.gram(X[:1])).all()

@@ -6,18 +6,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bochner import features, kernels
 from bochner.arrays import Rows
 from bochner.errors import DataError
+from bochner.estimators.rows import RowsEstimator
 from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
 from bochner.kernels import Kernel
-from bochner.run import Flow, Local, Meter
-from bochner.sources import Chunk, MemorySource, Scaling, Source
+from bochner.run import Flow, Journal, Local, Meter
+from bochner.sources import Chunk, Scaling, Source
 from bochner.stats import Folds, Sweep, Targets
 
 #: rows that data-dependent parts of a map are fitted on, and kernels compared on
@@ -48,7 +47,7 @@ def default_width(rows: int | None) -> int:
     return int(np.clip(1 << max(rows - 1, 1).bit_length(), 64, MOST_FEATURES))
 
 
-class KernelEstimator(BaseEstimator):  # type: ignore[misc]
+class KernelEstimator(RowsEstimator):
     """Parameters ``kernel``, ``n_features``, ``map``, ``scaling``, ``precision``, ``random_state``, ``n_jobs``.
 
     Subclasses store them in ``__init__`` as scikit-learn asks for.
@@ -67,31 +66,8 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     drawn_: Drawn
     scaling_: Scaling
     search_: Search | None
-
-    def _source(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, *, reset: bool) -> Source:
-        """X itself where it is a source; else a source of the checked rows of an array or table."""
-        if isinstance(X, Source):
-            if y is not None or sample_weight is not None or groups is not None:
-                raise DataError("a source brings its own target, weights and groups; name them in scan(…)")
-            source = X.settle()
-            if reset:
-                self.n_features_in_ = source.d
-                if source.schema.names is not None:
-                    self.feature_names_in_ = np.asarray(source.schema.names, dtype=object)
-                elif hasattr(self, "feature_names_in_"):
-                    del self.feature_names_in_
-            elif source.d != self.n_features_in_:
-                raise DataError(f"the estimator was fitted on {self.n_features_in_} columns, the source has {source.d}")
-            return source
-        values = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1 + reset
-        )
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, values, dtype=np.float64)
-        return MemorySource(Rows(values, self._names()), y, weight, groups)
-
-    def _names(self) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(names)
+    #: keeps the sweeps of a fit that can be resumed
+    _journal: Journal | None = None
 
     def _draw(self, source: Source, seed: int, targets: Targets | None = None) -> Chunk:
         """Settle kernel, scaling and map: ``search_``, ``scaling_``, ``drawn_``, ``map_``, ``kernel_``.
@@ -117,10 +93,17 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
             self.scaling_ = self._learn_scaling(source, scaling_for(kernel) if scaling == "auto" else scaling)
             rows = Rows(self.scaling_.apply(sample.X), source.schema.names)
             if recipe is None:
-                recipe = features.choose(kernel, width, source.d, tol=self.tol, sample=rows, seed=seed)
+                recipe = features.choose(
+                    kernel, width, source.d, tol=self.tol, sample=rows, seed=seed, separate=self._separate
+                )
             self.drawn_ = recipe.draw(source.d, seed, sample=rows)
         self.map_, self.kernel_ = self.drawn_.map, self.drawn_.kernel
         return sample
+
+    @property
+    def _separate(self) -> bool:
+        """Whether every kernel of a sum needs columns of its own."""
+        return False
 
     def _width(self, rows: int | None) -> Any:
         """The number of features to draw: of several that are compared, the largest."""
@@ -152,9 +135,5 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
     def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
         """One pass over a flow, on ``n_jobs`` threads."""
         meter = Meter(what or type(self).__name__) if progress else None
-        return partial(Local(threads=self.n_jobs, progress=meter).sweep, flow)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        local = Local(threads=self.n_jobs, progress=meter)
+        return partial(local.sweep, flow) if self._journal is None else partial(self._journal.sweep, local, flow)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from bochner.estimators.search import Search
+from bochner.estimators.selecting import Selection
 from bochner.solvers import Outcome, Surface
 
 
@@ -32,6 +33,11 @@ class Report:
     #: held-out squared error over numbers of features and penalties
     surface: Surface | None = None
     search: Search | None = None
+    #: principal components that were kept, and their number
+    pca: str = ""
+    rank: int | None = None
+    #: which kernels of a sum matter, where a penalty or weights told
+    selection: Selection | None = None
     #: what else a solver found
     notes: tuple[str, ...] = ()
     #: of each stage
@@ -40,7 +46,10 @@ class Report:
     @property
     def error(self) -> float | None:
         """Held-out squared error at the choice, as a share of the variance of the targets (1 − R²)."""
-        return None if self.surface is None else share(self.surface, self.surface.sizes[-1])
+        if self.surface is None:
+            return None
+        size = self.n_features if self.rank is None else self.rank
+        return share(self.surface, size if size in self.surface.sizes else self.surface.sizes[-1])
 
     def __str__(self) -> str:
         what = "rows" if self.classes is None else f"rows of {self.classes} classes"
@@ -49,15 +58,20 @@ class Report:
             f"data      {self.rows:,} {what}{unlabelled}, {self.columns:,} columns, scaling {self.scaling}",
             f"kernel    {self.kernel}",
             f"map       {self.map}: {self.n_features:,} features; {self.map_why}",
+            *([f"pca       {self.pca}"] if self.pca else []),
             f"solver    {self.solver}, {self.loss} loss; {self.solver_why}",
             f"penalty   {self.penalty:.4g}; {self.penalty_why}",
         ]
         if self.surface is not None:
             found = ", ".join(f"{share(self.surface, size):.4f} with {size:,}" for size in self.surface.sizes)
-            lines.append(f"error     held out, as a share of the variance, by number of features: {found}")
+            what = "features" if self.rank is None else "components"
+            lines.append(f"error     held out, as a share of the variance, by number of {what}: {found}")
         if self.outcome is not Outcome.CONVERGED:
             lines.append(f"outcome   {self.outcome.value}: {self.outcome.advice}")
         lines += [f"note      {note}" for note in self.notes]
+        if self.selection is not None:
+            lines.append("members   by the share of the variance of the targets that each explains:")
+            lines += [f"          {member}" for member in self.selection.members]
         if self.search is not None:
             lines.append("kernels   tried on a sample, held-out error as a share of the variance:")
             lines += [f"          {candidate}" for candidate in self.search.tried]

@@ -82,6 +82,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         calibrate: bool = True,
         sweep_tol: float = 1e-3,
         max_sweeps: int = 100,
@@ -99,6 +103,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.calibrate = calibrate
         self.sweep_tol = sweep_tol
         self.max_sweeps = max_sweeps

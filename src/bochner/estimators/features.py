@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from bochner import features
-from bochner.arrays import Float, Rows, spread
+from bochner.arrays import Float, Rows
 from bochner.estimators.base import SAMPLE, kernel_of, seed_of
+from bochner.estimators.rows import RowsEstimator
 from bochner.features import Drawn, FeatureMap
+from bochner.run.flow import features_of
 
 
-class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsEstimator):  # type: ignore[misc]
     """Explicit features z(x) with ⟨z(x), z(y)⟩ ≈ K(x, y), as a transformer.
 
     Parameters
@@ -65,12 +67,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose and draw a map; data-dependent parts are fitted on at most 10,000 rows of X."""
-        rows = self._rows(X, reset=True)
-        seed = seed_of(self.random_state)
-        n, d = rows.values.shape
-        if n > SAMPLE:
-            rows = Rows(spread(rows.values, SAMPLE), rows.names)
+        """Choose and draw a map for the rows of an array, a table or a source; at most 10,000 of them are looked at."""
+        source = self._source(X, reset=True)
+        seed, d = seed_of(self.random_state), source.d
+        rows = Rows(source.sample(SAMPLE, seed).X, source.schema.names)
         recipe = self.map
         if recipe is None:
             size = self.n_features if self.n_components is None else self.n_components
@@ -84,17 +84,13 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Float:
         """Features of every row, in float32 or float64 as X."""
         check_is_fitted(self)
-        return self.drawn_(self._rows(X, reset=False))
-
-    def _rows(self, X: Any, reset: bool) -> Rows:
-        values = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1 + reset
+        source = self._source(X, reset=False)
+        names = source.schema.names
+        return np.concatenate(
+            [features_of(self.drawn_, Rows(chunk.X, names), chunk.numbers) for chunk in source.chunks()]
         )
-        names = getattr(self, "feature_names_in_", None)
-        return Rows(values, None if names is None else tuple(names))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from bochner.solvers import Solution, Surface, cross_validated, lbfgs, penalties
 from bochner.solvers.losses import Loss
 from bochner.stats import Moments, Part, Sweep
 from bochner.stats.moments import UNLABELLED
+
+if TYPE_CHECKING:
+    from bochner.estimators.reduced import Reduced
 
 #: shares of the features at which the held-out error is reported: whether more of them would help
 SHARES = (0.125, 0.25, 0.5, 1.0)
@@ -43,6 +46,12 @@ class Learnt:
     hidden: bool = False
     #: for folds, the solution of all other rows: scores of rows that it has not seen
     without: Callable[[], Mapping[int, Solution]] | None = None
+    #: the principal components that were learnt on, where there are any
+    reduced: Reduced | None = None
+    #: what became of the kernels of a sum, where that was asked for
+    selection: Any = None
+    #: what weights of kernels multiply each feature by
+    factors: Float64 | None = None
 
 
 def penalties_of(alpha: Any, part: Part) -> Float64:
@@ -66,7 +75,7 @@ def from_moments(moments: Moments, alpha: Any, noise: float, widths: Sequence[in
     if len(penalties) == 1 and not choose:
         penalty, why = float(penalties[0]), "as given"
     elif isinstance(alpha, str) and alpha != "cv":
-        penalty, why = _by_criterion(ridge.Prepared(total, noise), penalties, alpha)
+        penalty, why = by_criterion(ridge.Prepared(total, noise), penalties, alpha)
     else:
         surface = cross_validated(folds, penalties, widths, noise)
         if choose:
@@ -99,7 +108,8 @@ def refined(learnt: Learnt, sweep: Sweep, part: Part) -> Learnt:
     return replace(learnt, solution=solution, notes=(*learnt.notes, note))
 
 
-def _by_criterion(prepared: ridge.Prepared, penalties: Float64, which: str) -> tuple[float, str]:
+def by_criterion(prepared: ridge.Prepared, penalties: Float64, which: str) -> tuple[float, str]:
+    """The penalty of the least generalised cross-validation or the largest evidence, and why."""
     if which == "gcv":
         scores = [float(prepared.gcv(p).sum()) for p in penalties]
         return float(penalties[int(np.argmin(scores))]), f"the least of {len(penalties)} generalised cross-validations"

@@ -42,6 +42,18 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
     alpha : "cv", "gcv", "evidence", float or list of float
         The penalty: chosen by exact cross-validation over a wide path or over a list, by generalised
         cross-validation, by the marginal likelihood, or given.
+    pca : None, "cv", int, float, list of int or Reduction
+        Learn on principal components of the features instead of on all: how many, or the share of the variance,
+        or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
+        find them; ``Reduction`` has more options.  Predicting costs no more.
+    penalty : "ridge", "lasso", "elasticnet" or "group"
+        "lasso" is ½ Σ w (t − f)² + alpha ‖v‖₁, where scikit-learn's alpha is this one over Σ w; "elasticnet"
+        is ½ Σ w (t − f)² + alpha (l1_ratio ‖v‖₁ + ½ (1 − l1_ratio) ‖v‖²).  They select features.  "group"
+        selects kernels of a sum, k1 + k2 + …, for all targets together: ½ Σ w (t − f)² + alpha Σ_j s_j ‖v_j‖ with
+        s_j² the variance of the features of kernel j.  ``report_.selection`` says which are in.
+    weights : None, "cv" or list of float
+        Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
+        cross-validation from the moments of one pass.  The coefficients have them in them.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -74,6 +86,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         map: FeatureMap | Drawn | None = None,
         tol: float | None = None,
         alpha: Any = "cv",
+        pca: Any = None,
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         sweep_tol: float = 1e-4,
@@ -89,6 +105,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.map = map
         self.tol = tol
         self.alpha = alpha
+        self.pca = pca
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.folds = folds
         self.scaling = scaling
         self.sweep_tol = sweep_tol
@@ -113,11 +133,19 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         mean = super().predict(X)
         if not return_std:
             return mean
+        if self.penalty != "ridge":
+            raise SolverError(f"a standard deviation is known for penalty='ridge', not for {self.penalty!r}")
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
-        prepared = Prepared(self._kept().total(), self._noise)
-        factor, n = prepared.spread(self.alpha_), prepared.part.weight
-        relative = np.concatenate([self.model_.spread(rows, prepared.part.mean, factor) for rows in self._rows_of(X)])
+        if self._reduced is None:
+            total = self._kept().total()
+            roots = np.ones(total.width) if self._factors is None else self._factors
+            prepared = Prepared(total.scaled(roots), self._noise)
+            centre, factor = total.mean, roots[:, None] * prepared.spread(self.alpha_)
+        else:
+            prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
+        n = prepared.part.weight
+        relative = np.concatenate([self.model_.spread(rows, centre, factor) for rows in self._rows_of(X)])
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation

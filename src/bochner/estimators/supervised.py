@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,15 +23,18 @@ from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
-from bochner.estimators.sweeping import Problem, by_blocks, by_sweeps
+from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
+from bochner.estimators.reopened import kept, revive
+from bochner.estimators.selecting import Options, learn
+from bochner.estimators.sweeping import SweepingMixin
 from bochner.model import Model
+from bochner.run import Journal
+from bochner.saved import opened
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
-from bochner.solvers.way import Way, choose
 from bochner.sources import Chunk, Source
 from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
-from bochner.stats.products import FEW
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
@@ -36,6 +42,7 @@ SMALL = 1 << 24
 
 #: outcomes that a user asked for or need not hear of
 _QUIET = (Outcome.CONVERGED, Outcome.EARLY, Outcome.APPROXIMATE)
+_AGAIN = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
 
 
 def _updatable(estimator: Any) -> bool:
@@ -44,13 +51,13 @@ def _updatable(estimator: Any) -> bool:
     return True
 
 
-class KernelPredictor(KernelEstimator):
+class KernelPredictor(SweepingMixin, ReducedMixin, KernelEstimator):
     """What KernelRegressor and KernelClassifier share.
 
     Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
     statistics that updates go by), ``map_``, ``kernel_``, ``drawn_``, ``scaling_``, ``targets_``,
     ``alpha_``, ``coef_`` (outputs, features), ``intercept_`` (outputs,), ``rows_seen_`` (the number that
-    the next row gets).
+    the next row gets), ``pca_`` (the principal components that were learnt on, or None).
     """
 
     classify: ClassVar[bool]
@@ -58,13 +65,13 @@ class KernelPredictor(KernelEstimator):
     solver: str
     alpha: Any
     folds: int
-    sweep_tol: float
-    max_sweeps: int
-    memory: int
+    penalty: str
+    l1_ratio: float
+    weights: Any
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
-    report_: Report
+    report_: Report | str
     moments_: Moments | None
     targets_: Targets
 
@@ -85,24 +92,39 @@ class KernelPredictor(KernelEstimator):
 
     # ---- fitting ----------------------------------------------------------------------------------
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, progress: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        progress: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """Learn from rows X and targets y, or from a source (``bochner.scan``) that has both.
 
         Rows whose target is missing (NaN or None) are unlabelled.  Rows of one group are never in
-        different folds.  ``progress`` writes rows, speed and remaining time to standard error.
+        different folds.  ``progress`` writes rows, speed and remaining time to standard error.  A fit with
+        a folder as ``checkpoint`` keeps its sweeps there: where it was killed, the same fit goes on to the
+        same bits.  Remove the folder once the model is saved.
         """
         source = self._supervised(X, y, sample_weight, groups, reset=True)
-        self._fit(source, learn_targets(source.targets(), self.classify), progress)
+        targets = learn_targets(source.targets(), self.classify)
+        self._journal = None if checkpoint is None else Journal(Path(checkpoint))
+        try:
+            self._fit(source, targets, progress)
+        finally:
+            self._journal = None
         return self
 
     def _fit(self, source: Source, targets: Targets, progress: bool) -> None:
         self._require_options()
         self._seconds: dict[str, float] = {}
         seed = seed_of(self.random_state)
-        self.targets_, self._folds, self._schema = targets, Folds(self.folds, seed), source.schema
+        self.targets_, self._folds = targets, Folds(self.folds, seed)
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
+        Options.of(self).require_sum(self.kernel_, len(self.drawn_.blocks()))
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
         self._promoted = False
@@ -113,82 +135,41 @@ class KernelPredictor(KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
+        options = Options.of(self)
+        self._require_reduction(self.loss, self.n_features)
+        if self._reduction is not None and not options.plain:
+            raise SolverError("pca goes with penalty='ridge' and without weights of kernels")
+        self._stage = Stage()
+
+    @property
+    def _separate(self) -> bool:
+        return Options.of(self).by_kernel
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
         way = self._way(source)
         if way.solver != "moments":
             self._learn_by_sweeps(source, sample, way, progress)
             return
+        if (how := self._reduction) is not None:
+            flow = self._flow(source, self.targets_)
+            sweep = partial(self._sweep, flow, progress, f"{type(self).__name__}, first of two passes")
+            with self._timed("sweeping for the first stage"):
+                outputs = self.targets_.outputs
+                self._stage = first_stage(how, self.drawn_, outputs, self._folds.count, sweep, self._noise)
         self.moments_ = self._collect(source, 0, progress)
         if not self.moments_.total().count:
             raise DataError("no row has a target (all are missing); there is nothing to learn from")
         self.rows_seen_ = rows_of(self.moments_)
         self._solve(sample, source, progress)
 
-    def _way(self, source: Source) -> Way:
-        """Moments, sweeps or blocks."""
-        comparing = isinstance(self.n_features, (list, tuple))
-        criterion = isinstance(self.alpha, str) and self.alpha != "cv"
-        given = not isinstance(self.alpha, str) and np.size(self.alpha) == 1
-        asked = self.solver
-        if comparing or criterion or (given and not np.all(np.asarray(self.alpha, dtype=float) > 0.0)):
-            if asked not in ("auto", "moments"):
-                what = "n_features" if comparing else "alpha"
-                raise SolverError(
-                    f"{what}={getattr(self, what)!r} needs moments; use solver='moments', or one number of features "
-                    "and alpha='cv' or numbers > 0"
-                )
-            asked = "moments"
-        return choose(
-            source.n_rows,
-            self.drawn_.width,
-            self.targets_.outputs,
-            self.memory,
-            folds=self._folds.count,
-            choosing=not given,
-            asked=asked,
-        )
-
-    def _learn_by_sweeps(self, source: Source, sample: Chunk, way: Way, progress: bool) -> None:
-        self.moments_ = None
-        rows = source.n_rows or sum(len(y) for y in source.targets())
-        outputs, width = self.targets_.outputs, self.drawn_.width
-        judged = isinstance(self.alpha, str) or np.size(self.alpha) > 1 or self._calibrates
-        flow = replace(self._flow(source, self.targets_, self._folds if judged else None), by_class=outputs > FEW)
-        problem = Problem(
-            self._sweep(flow, progress),
-            width,
-            outputs,
-            rows,
-            self.dtype_,
-            0 if judged else None,
-            self.sweep_tol,
-            self.max_sweeps,
-            self._folds.seed,
-        )
-        with self._timed("sweeping"):
-            if way.solver == "sweeps":
-                learnt = by_sweeps(problem, self.alpha, way)
-            else:
-                starts = range(0, width, way.block)
-                parts = [self.drawn_.part(start, min(start + way.block, width)) for start in starts]
-                sweeps = [self._sweep(flow.with_drawn(part), progress) for part in parts]
-                learnt = by_blocks(problem, self.alpha, way, sweeps, [part.width for part in parts], self.memory)
-        self.rows_seen_ = rows
-        self._settle(learnt, sample)
-
-    @property
-    def _calibrates(self) -> bool:
-        """Whether scores of rows that a model has not seen are wanted."""
-        return bool(getattr(self, "calibrate", False))
-
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
         flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)
         with self._timed("sweeping"):
-            return self._sweep(flow, progress)(self._empty())
+            found: Moments = self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
+        return found
 
     def _empty(self) -> Moments:
-        return Moments(self.drawn_.width, self.targets_.outputs, folds=self._folds.count)
+        return Moments(self._gathered.width, self.targets_.outputs, folds=self._folds.count)
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -203,6 +184,9 @@ class KernelPredictor(KernelEstimator):
     def _solve(self, sample: Chunk | None, source: Source | None = None, progress: bool = False) -> None:
         """Coefficients from the moments; from the rows again where the moments lack the precision."""
         moments = self._kept()
+        if (how := self._reduction) is not None:
+            self._settle(self._after_pca(how, source, progress), sample)
+            return
         choose = isinstance(self.n_features, (list, tuple))
         if choose and not self.map_.prefix_stable:
             raise SolverError(
@@ -212,29 +196,50 @@ class KernelPredictor(KernelEstimator):
         widths = shares_of(moments.width) if self.map_.prefix_stable else [moments.width]
         if choose:
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
+        plain = Options.of(self).plain
         with self._timed("solving"):
-            learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
-        if source is not None and learnt.hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
-            learnt = self._sharp(source, progress, self.alpha, widths, choose)
+            learnt = self._chosen(widths, choose)
+        hidden = learnt.hidden or (not plain and learnt.solution.outcome is Outcome.BELOW_PRECISION)
+        if source is not None and hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
+            learnt = self._sharp(source, progress, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
-        below = learnt.solution.outcome is Outcome.BELOW_PRECISION
+        below = plain and learnt.solution.outcome is Outcome.BELOW_PRECISION
         if source is not None and below and self._noise == FLOAT32_NOISE:
             flow = self._flow(source, self.targets_, self._folds, promoted=True)
             with self._timed("refining"):
                 learnt = refined(learnt, self._sweep(flow, progress), self._kept().total())
             if learnt.solution.outcome is Outcome.BELOW_PRECISION:
-                again = self._sharp(source, progress, learnt.penalty, [learnt.width])
+                again = self._sharp(source, progress, [learnt.width], alpha=learnt.penalty)
                 learnt = replace(learnt, solution=again.solution, notes=again.notes, without=again.without)
         self._settle(learnt, sample)
 
-    def _sharp(self, source: Source, progress: bool, alpha: Any, widths: list[int], choose: bool = False) -> Learnt:
+    def _after_pca(self, how: Reduction, source: Source | None, progress: bool) -> Learnt:
+        """What is learnt of principal components; from moments in float64 where those in float32 do not suffice."""
+        with self._timed("solving"):
+            learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
+        blurred = learnt.hidden or learnt.solution.outcome is Outcome.BELOW_PRECISION
+        if source is None or not blurred or self.precision != "auto" or self._noise != FLOAT32_NOISE:
+            return learnt
+        self._promoted = True
+        self.moments_ = self._collect(source, 0, progress)
+        learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
+        return replace(learnt, notes=(*learnt.notes, _AGAIN))
+
+    def _chosen(self, widths: list[int], choose: bool = False, alpha: Any = None) -> Learnt:
+        options, alpha = Options.of(self), self.alpha if alpha is None else alpha
+        if options.plain:
+            return from_moments(self._kept(), alpha, self._noise, widths, choose)
+        return learn(options, self._kept(), self.drawn_.blocks(), alpha, self._noise, self._names())
+
+    def _sharp(
+        self, source: Source, progress: bool, widths: list[int], choose: bool = False, alpha: Any = None
+    ) -> Learnt:
         """What is learnt from moments that are gathered again in float64."""
         self._promoted = True
         self.moments_ = self._collect(source, 0, progress)
-        learnt = from_moments(self._kept(), alpha, self._noise, widths, choose)
-        note = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
-        return replace(learnt, notes=(*learnt.notes, note))
+        learnt = self._chosen(widths, choose, alpha)
+        return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
     def _narrow(self, width: int) -> None:
         """Keep the first features only: those of the narrower draw of the same map, and their moments."""
@@ -253,7 +258,9 @@ class KernelPredictor(KernelEstimator):
         self.model_ = Model(
             self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
         )
-        self.alpha_ = learnt.penalty
+        self.alpha_, self._factors = learnt.penalty, learnt.factors
+        self._reduced = learnt.reduced
+        self.pca_ = None if learnt.reduced is None else learnt.reduced.components
         self.coef_, self.intercept_ = solution.coef.T, solution.intercept
         self.n_iter_ = max(1, int(solution.info.get("sweeps", 1)))
         total = None if self.moments_ is None else self.moments_.total()
@@ -277,7 +284,10 @@ class KernelPredictor(KernelEstimator):
             folds=self._folds.count,
             surface=learnt.surface,
             search=self.search_,
+            selection=learnt.selection,
             notes=learnt.notes,
+            pca="" if learnt.reduced is None else learnt.reduced.why,
+            rank=None if self.pca_ is None else self.pca_.rank,
             seconds=dict(self._seconds),
         )
 
@@ -350,6 +360,18 @@ class KernelPredictor(KernelEstimator):
         self.moments_ = kept
         self._solve(None)
         return self
+
+    def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
+        """Write the model to a file for ``bochner.load``; with its moments ``load`` gives one that can be updated."""
+        check_is_fitted(self, "model_")
+        kept(self, path, moments)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The fitted estimator that ``save`` wrote; its ``report_`` is text."""
+        estimator = cls()
+        revive(estimator, opened(path), path)
+        return estimator
 
     def _kept(self) -> Moments:
         if self.moments_ is None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bochner.errors import SolverError
 from bochner.estimators.learning import Learnt
+from bochner.estimators.selecting import Options
+from bochner.features import Drawn
 from bochner.solvers import Solution, blocks, cross_validated, pcg, penalties_for, ridge
-from bochner.solvers.way import Way
-from bochner.stats import Moments, Sweep
+from bochner.solvers.way import Way, choose
+from bochner.sources import Chunk, Source
+from bochner.stats import Folds, Moments, Sweep, Targets
+from bochner.stats.products import FEW
 
 #: penalties that are tried first, as shares of the trace of the scatter; and steps beyond the best of them
 _PATH = 10.0 ** np.arange(-4, -9, -1)
@@ -132,3 +136,90 @@ def by_blocks(problem: Problem, alpha: Any, way: Way, sweeps: list[Sweep], width
     solution = blocks.fit(sweeps, widths, problem.rows, problem.outputs, penalty, problem.tol, problem.max_sweeps, keep)
     notes = (f"{solution.info['sweeps']} rounds over {len(widths)} blocks of {widths[0]:,} features",)
     return Learnt(solution, penalty, how, "blocks", way.why, problem.width, notes=notes)
+
+
+class SweepingMixin:
+    """What ``KernelPredictor`` does where the features are too many for moments."""
+
+    n_features: Any
+    alpha: Any
+    solver: str
+    sweep_tol: float
+    max_sweeps: int
+    memory: int
+    targets_: Targets
+    drawn_: Drawn
+    dtype_: str
+    moments_: Moments | None
+    _folds: Folds
+    # Of the other bases.
+    _reduction: Any
+    _flow: Any
+    _sweep: Any
+    _settle: Any
+    _timed: Any
+
+    def _way(self, source: Source) -> Way:
+        """Moments, sweeps or blocks."""
+        options = Options.of(self)
+        comparing = isinstance(self.n_features, (list, tuple))
+        criterion = isinstance(self.alpha, str) and self.alpha != "cv"
+        given = not isinstance(self.alpha, str) and np.size(self.alpha) == 1
+        asked = self.solver
+        unpenalised = given and not np.all(np.asarray(self.alpha, dtype=float) > 0.0)
+        needs = {
+            "n_features": comparing,
+            "alpha": criterion or unpenalised,
+            "pca": self._reduction is not None,
+            "penalty": not options.plain,
+        }
+        if any(needs.values()):
+            if asked not in ("auto", "moments"):
+                what = next(name for name in needs if needs[name])
+                raise SolverError(
+                    f"{what}={getattr(self, what)!r} needs moments; use solver='moments', or plain ridge regression "
+                    "of one number of features with alpha='cv' or numbers > 0"
+                )
+            asked = "moments"
+        return choose(
+            source.n_rows,
+            self.drawn_.width,
+            self.targets_.outputs,
+            self.memory,
+            folds=self._folds.count,
+            choosing=not given,
+            asked=asked,
+        )
+
+    def _learn_by_sweeps(self, source: Source, sample: Chunk, way: Way, progress: bool) -> None:
+        self.moments_ = None
+        rows = source.n_rows or sum(len(y) for y in source.targets())
+        outputs, width = self.targets_.outputs, self.drawn_.width
+        judged = isinstance(self.alpha, str) or np.size(self.alpha) > 1 or self._calibrates
+        flow = replace(self._flow(source, self.targets_, self._folds if judged else None), by_class=outputs > FEW)
+        problem = Problem(
+            self._sweep(flow, progress),
+            width,
+            outputs,
+            rows,
+            self.dtype_,
+            0 if judged else None,
+            self.sweep_tol,
+            self.max_sweeps,
+            self._folds.seed,
+        )
+        with self._timed("sweeping"):
+            if way.solver == "sweeps":
+                learnt = by_sweeps(problem, self.alpha, way)
+            else:
+                starts = range(0, width, way.block)
+                parts = [self.drawn_.part(start, min(start + way.block, width)) for start in starts]
+                sweeps = [self._sweep(flow.with_drawn(part), progress) for part in parts]
+                learnt = by_blocks(problem, self.alpha, way, sweeps, [part.width for part in parts], self.memory)
+        self.rows_seen_ = rows
+        self._settle(learnt, sample)
+
+    @property
+    def _calibrates(self) -> bool:
+        """Whether scores of rows that a model has not seen are wanted."""
+        return bool(getattr(self, "calibrate", False))

@@ -81,6 +81,8 @@ class FeatureMap(ABC):
             raise MapError(f"{type(self).__name__} is made from data: pass draw(d, seed, sample=rows)")
         kernel = self.kernel.bound(None if sample is None else sample.names, d).resolve(sample)
         kernel.check(Rows(np.empty((0, d))) if sample is None else sample)
+        if sample is not None:
+            kernel.diag(sample)  # refuses rows at which the kernel overflows, and so at all pairs
         return replace(self, kernel=kernel).fitted(d, seed, sample)
 
     def is_fitted(self) -> bool:
@@ -141,6 +143,8 @@ class Drawn(ABC):
     names: tuple[str, ...] | None = None
 
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, width: int):
+        if width < 1:
+            raise MapError(f"{type(recipe).__name__} has no feature for {recipe.kernel} in {recipe.n_features} columns")
         self.map, self.d, self.seed, self.width = recipe, d, seed, width
 
     @property
@@ -198,6 +202,14 @@ class Drawn(ABC):
 
     @abstractmethod
     def _fill(self, X: Matrix, out: Float) -> None: ...
+
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        """The kernels of a sum, each with the columns that are its own; the whole where parts share columns."""
+        return ((self.kernel, slice(0, self.width)),)
+
+    def block_widths(self) -> tuple[int, ...]:
+        """How many columns each of its ``blocks`` has."""
+        return tuple(own.stop - own.start for _, own in self.blocks())
 
     def recipe(self) -> dict[str, Any]:
         """JSON that is enough to draw the map again, bit for bit: see ``features.from_recipe``."""

@@ -73,7 +73,7 @@ def bound(
 
 def _slope(series: Series, t: float) -> tuple[float, float]:
     """f and f′ at t > 0."""
-    a = series.significant(t, 1e-14)
+    a = series.significant(t, 1e-14, most=1 << 14)
     n = np.arange(len(a))
     value = float(series.function(np.asarray(t, dtype=np.float64)))
     return value, float((a[1:] * n[1:] * np.power(t, n[1:] - 1.0)).sum())
@@ -86,8 +86,9 @@ def _theorem_8(recipe: RandomMaclaurin, d: int, epsilon: float, R: float) -> Bou
     _, slope = _slope(series, R * R)
     C = p / (p - 1.0) * at_p
     L = R * slope + p * p * R * math.sqrt(d) * slope_p
-    front = math.log(2.0) + 2.0 * d * math.log(32.0 * R * L / epsilon)
-    return Bound("Kar & Karnick, Theorem 8", epsilon, front, epsilon**2 / (8.0 * C * C), recipe.n_features)
+    front = math.log(2.0) + 2.0 * d * math.log(max(32.0 * R * L / epsilon, 1.0))
+    rate = epsilon**2 / (8.0 * max(C, 1e-150) ** 2)
+    return Bound("Kar & Karnick, Theorem 8", epsilon, front, rate, recipe.n_features)
 
 
 def _theorem_9(recipe: Compositional, d: int, epsilon: float, R: float, lipschitz: float | None) -> Bound:

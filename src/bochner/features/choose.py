@@ -24,6 +24,7 @@ from bochner.features.maclaurin import Compositional
 from bochner.features.mercer import Mercer1D
 from bochner.features.nystroem import Nystroem
 from bochner.features.optimal import OptimalMaclaurin
+from bochner.features.projected import Projected
 from bochner.features.sampled import SampledSignature
 from bochner.kernels import (
     Compose,
@@ -33,6 +34,7 @@ from bochner.kernels import (
     JensenShannon,
     Normalized,
     On,
+    Over,
     Product,
     Scale,
     Sum,
@@ -44,6 +46,7 @@ from bochner.seeds import Seed
 
 _SOBOL = 16  # coordinates up to which Sobol' points beat orthogonal frequencies …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
+_SHORT = 9  # coefficients of series of which random maps always serve
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
 
@@ -56,12 +59,14 @@ def choose(
     tol: float | None = None,
     sample: Any = None,
     seed: int = 0,
+    separate: bool = False,
 ) -> FeatureMap:
     """The recipe with the least error that we know for this kernel and budget; ``.why`` explains it.
 
     Give the number of columns ``d``, or a ``sample`` of rows.  Recipes that profit from data decide
     finally when they are drawn with a sample.  n_features="auto" with ``tol`` and a sample finds the
-    number of features whose measured relative error is below ``tol``.
+    number of features whose measured relative error is below ``tol``.  With ``separate`` every part of
+    a sum has columns of its own (``Drawn.blocks``), where else parts of one family may share a map.
 
     >>> from bochner import kernels
     >>> choose(kernels.SkewedChi2(0.5), 256, d=100)
@@ -78,10 +83,10 @@ def choose(
             raise MapError('n_features="auto" needs a target error (tol=0.05) and a sample of rows')
         from bochner.features.error import sized_for
 
-        return sized_for(lambda size: choose(kernel, size, d, n_rows), tol, rows, seed)
+        return sized_for(lambda size: choose(kernel, size, d, n_rows, separate=separate), tol, rows, seed)
     if isinstance(n_features, str):
         raise MapError(f'n_features is a number or "auto", got {n_features!r}')
-    recipe = rule(kernel, int(n_features), d)
+    recipe = (separated if separate else rule)(kernel, int(n_features), d)
     if n_rows is not None and n_rows <= n_features:
         note = f"with {n_rows} rows, Nyström on all of them, or the exact kernel, costs no more and has no error"
         recipe = replace(recipe, why=f"{recipe.why}; {note}")
@@ -102,9 +107,13 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
         return NormalizedMap(kernel, D, inner, why=f"divided by √K(x, x): {inner.why}")
     if isinstance(kernel, Exponential):
         return _exponential(kernel, D, d)
-    if facts.series() is not None:
+    series = facts.series()
+    if series is not None:
         why = "low degrees exact, the others by complex Hadamard sketches in the best shares"
-        return OptimalMaclaurin(kernel, D, why=why)
+        maclaurin = OptimalMaclaurin(kernel, D, why=why)
+        if series.length is not None and series.length <= _SHORT:
+            return maclaurin
+        return _best(kernel, D, [maclaurin], _landmarks(kernel, D))
     if facts.radial() is not None:
         return _over(kernel, D, d)
     if isinstance(kernel, Sum):
@@ -121,6 +130,11 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     if isinstance(kernel, Compose):
         return _composed(kernel, D, d)
     return Nystroem(kernel, D, why="no explicit map is known for this kernel: randomly pivoted landmarks")
+
+
+def _landmarks(kernel: Kernel, D: int) -> FeatureMap:
+    """Where random maps fail: products of many factors, or values that differ by many orders of magnitude."""
+    return Nystroem(kernel, D, why="random maps are off by more than half of the kernel: randomly pivoted landmarks")
 
 
 def _facts(kernel: Kernel, d: int) -> Kernel:
@@ -161,7 +175,7 @@ def _exponential(kernel: Kernel, D: int, d: int) -> FeatureMap:
     why = "e^{‖x‖²/2σ²} times Gaussian features: these data reach far"
     fourier = [FourierExponential(kernel, D, frequencies=law, why=f"{why} ({law})") for law in laws]
     centred = TaylorExponential(kernel, D, why=f"{taylor.why}, around the mean of the data")
-    return _best(kernel, D, [taylor, centred, *fourier])
+    return _best(kernel, D, [taylor, centred, *fourier], _landmarks(kernel, D))
 
 
 def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
@@ -186,11 +200,17 @@ def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
 def _additive(kernel: Kernel, D: int, d: int) -> FeatureMap:
     profile = kernel.profile()
     assert profile is not None
-    if profile.name == "root":
-        return SampledSignature(kernel, d, why="x^{degree/2} is the exact map")
+    exact = profile.name == "root"
     if D < d:
-        why = f"{D} features are fewer than {d} columns, too few for an additive map: randomly pivoted landmarks"
-        return Nystroem(kernel, D, why=why)
+        few = f"{D} features are fewer than {d} columns, too few for an additive map"
+        landmarks = Nystroem(kernel, D, why=f"{few}: randomly pivoted landmarks")
+        if profile.signature is None:
+            return landmarks
+        inner = SampledSignature(kernel, d if exact else 3 * d)
+        mixed = Projected(kernel, D, inner, why=f"{few}: random combinations of the columns of one")
+        return _best(kernel, D, [landmarks, mixed])
+    if exact:
+        return SampledSignature(kernel, d, why="x^{degree/2} is the exact map")
     fitted = Mercer1D(
         kernel, D, why=f"{D // d} Mercer functions for each column, the best for the entries of the sample"
     )
@@ -204,9 +224,10 @@ def _additive(kernel: Kernel, D: int, d: int) -> FeatureMap:
 def _over(kernel: Kernel, D: int, d: int) -> FeatureMap:
     found, spectrum = _facts(kernel, d).radial(), _facts(kernel, d).spectrum()
     assert found is not None
-    outer, inner = found
     if spectrum is not None:
         return _fourier(kernel, spectrum, D, d)
+    # Not the stand-ins, whose numbers would stay in the parts of a composite inner kernel.
+    outer, inner = (kernel.outer, kernel.inner) if isinstance(kernel, Over) else found
     return _chain(kernel, outer, inner, D, d)
 
 
@@ -224,7 +245,7 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
     """
     profile = _facts(inner, d).profile()
     if profile is None:
-        firsts = [rule(inner, max(D, 4), d)]
+        firsts = [rule(inner, max(D, _least(inner, d)), d)]
     else:
         sizes = (1,) if profile.name == "root" else (5, 9) if profile.kinked else (3, 5)
         firsts = [_additive(inner, each * d, d) for each in sizes]
@@ -238,17 +259,45 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
 
 def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:
     """Dot products join into one series and additive kernels into one profile; the rest stands alone."""
-    groups: list[Kernel] = []
-    for fact in ("series", "profile"):
-        same = tuple(k for k in kernel.parts if getattr(_facts(k, d), fact)() is not None)
-        if same:
-            groups.append(same[0] if len(same) == 1 else Sum(same))
-    groups += [k for k in kernel.parts if _facts(k, d).series() is None and _facts(k, d).profile() is None]
-    if len(groups) == 1:
-        return rule(groups[0], D, d) if not isinstance(groups[0], Sum) else _additive(kernel, D, d)
-    parts = tuple(rule(k, max(D, _least(k, d)), d) for k in groups)
+    facts = [_facts(k, d) for k in kernel.parts]
+    dots = tuple(i for i, k in enumerate(facts) if k.series() is not None)
+    additive = tuple(i for i, k in enumerate(facts) if k.profile() is not None)
+    alone = [(i,) for i in range(len(facts)) if i not in dots + additive]
+    places = tuple(place for place in (dots, additive, *alone) if place)
+    if len(places) == 1:
+        return _additive(kernel, D, d)
+    groups = [kernel.joined(place) for place in places]
     least = tuple(_least(k, d) for k in groups)
-    return Stacked(kernel, D, parts, least, why="stacked maps, the budget split where it lowers the error most")
+    if sum(least) > D:
+        why = f"{D} features are fewer than the {sum(least)} that maps of the parts need: randomly pivoted landmarks"
+        return Nystroem(kernel, D, why=why)
+    parts = tuple(rule(k, max(D, low), d) for k, low in zip(groups, least, strict=True))
+    why = "stacked maps, the budget split where it lowers the error most"
+    return Stacked(kernel, D, parts, least, places, why=why)
+
+
+def separated(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    """The default map of each part of a sum, stacked; what is done to a sum is done to its map."""
+    if isinstance(kernel, Scale):
+        return Scaled(kernel, D, inner := separated(kernel.inner, D, d), why=f"√c times: {inner.why}")
+    if isinstance(kernel, On):
+        return OnColumns(kernel, D, inner := separated(kernel.inner, D, len(kernel.columns)), why=inner.why)
+    if not isinstance(kernel, Sum):
+        return rule(kernel, D, d)
+    least = tuple(_least_apart(k, d) for k in kernel.parts)
+    parts = tuple(separated(k, max(D, low), d) for k, low in zip(kernel.parts, least, strict=True))
+    places = tuple((i,) for i in range(len(parts)))
+    why = "a map for each part, the budget split where it lowers the error most"
+    return Stacked(kernel, D, parts, least, places, why=why)
+
+
+def _least_apart(kernel: Kernel, d: int) -> int:
+    """The width below which the parts of a kernel cannot be mapped one by one."""
+    if isinstance(kernel, Scale):
+        return _least_apart(kernel.inner, d)
+    if isinstance(kernel, On):
+        return _least_apart(kernel.inner, len(kernel.columns))
+    return sum(_least_apart(k, d) for k in kernel.parts) if isinstance(kernel, Sum) else _least(kernel, d)
 
 
 def _product(kernel: Product, D: int, d: int) -> FeatureMap:
@@ -282,15 +331,18 @@ def _least(kernel: Kernel, d: int) -> int:
         return _least(kernel.inner, d)
     if isinstance(kernel, On):
         return _least(kernel.inner, len(kernel.columns))
-    if kernel.profile() is not None:
+    facts = _facts(kernel, d)
+    if facts.profile() is not None:
         return 3 * d
-    if isinstance(kernel, Sum) and kernel.series() is None:
+    if isinstance(kernel, Sum) and facts.series() is None:
         return sum(_least(part, d) for part in kernel.parts)
     return 1 if isinstance(kernel, DotProduct) and len(kernel.coefficients or (0, 0)) == 1 else 4
 
 
-def _best(kernel: Kernel, D: int, candidates: Sequence[FeatureMap]) -> FeatureMap:
-    if len(candidates) == 1:
+def _best(kernel: Kernel, D: int, candidates: Sequence[FeatureMap], resort: FeatureMap | None = None) -> FeatureMap:
+    if len(candidates) == 1 and resort is None:
         return candidates[0]
     why = f"decided when drawn: {'; or '.join(c.why for c in candidates)}"
-    return Best(kernel, D, tuple(candidates), why=why)
+    if resort is not None:
+        why = f"{why}; or, where {resort.why}"
+    return Best(kernel, D, tuple(candidates), resort, why=why)

@@ -12,12 +12,14 @@ from bochner.arrays import Float64, Rows, dense
 from bochner.errors import MapError
 from bochner.features.algebra import Concatenate
 from bochner.features.base import Drawn, FeatureMap, register
-from bochner.kernels import Scale
+from bochner.kernels import Scale, Sum
 from bochner.seeds import Seed
 
 _TRIAL_ROWS = 192
 _TRIALS = 3
 _SIZES = 5
+#: the square of one half: an error of half the kernel makes a map of little use
+_POOR = 0.25
 
 
 def halves(sample: Rows) -> tuple[Rows, Float64]:
@@ -36,7 +38,9 @@ def trial_error(recipe: FeatureMap, rows: Float64, exact: Float64, d: int, trial
     for trial in range(trials):
         drawn = recipe._draw(d, Seed(trial, (2,)))
         Z, width = drawn._features(rows), drawn.width
-        total += float(np.square(Z @ Z.T - exact).mean()) / trials
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = float(np.square(Z @ Z.T - exact).mean())
+        total += error / trials if np.isfinite(error) else np.inf
         if recipe.deterministic:
             return total * trials, width
     return total, width
@@ -58,23 +62,49 @@ class Best(FeatureMap):
     """
 
     candidates: tuple[FeatureMap, ...] = ()
+    #: one more where every candidate is off by more than half of the kernel
+    resort: FeatureMap | None = None
 
     def sized(self, n_features: int) -> Any:
-        return replace(self, n_features=n_features, candidates=tuple(c.sized(n_features) for c in self.candidates))
+        resort = None if self.resort is None else self.resort.sized(n_features)
+        candidates = tuple(c.sized(n_features) for c in self.candidates)
+        return replace(self, n_features=n_features, candidates=candidates, resort=resort)
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
         able = [replace(c, kernel=self.kernel) for c in self.candidates if sample is not None or not c.needs_sample]
         if not able:
             raise MapError(f"every map of {self.kernel} is made from data: pass draw(d, seed, sample=rows)")
-        if sample is None or len(able) == 1:
+        if sample is None or (len(able) == 1 and self.resort is None):
             return able[0].prepared(d, seed, sample)
         fit, rows = halves(sample)
         exact = self.kernel._gram(rows, rows)
-        scale = float(np.square(exact).mean())
-        errors = [trial_error(c.prepared(d, seed, fit), rows, exact, d)[0] for c in able]
+        with np.errstate(over="ignore"):
+            scale = float(np.square(exact).mean())
+        trials = [self._trial(c, d, seed, fit, rows, exact) for c in able]
+        if self.resort is not None and min(error for error, _ in trials) > _POOR * scale:
+            most = min(self.n_features, fit.values.shape[0])
+            resort = replace(self.resort, kernel=self.kernel).sized(most)
+            trial = self._trial(resort, d, seed, fit, rows, exact)
+            if trial[0] <= 2.0 * _POOR * scale:  # an error of about one may be luck against heavy tails
+                able.append(resort)
+                trials.append(trial)
+        errors = [error for error, _ in trials]
         best = int(np.argmin(errors))
+        refusal = trials[best][1]
+        if refusal is not None:
+            raise refusal
         shown = ", ".join(f"{label(c)} {np.sqrt(e / scale):.2g}" for c, e in zip(able, errors, strict=True))
         return replace(able[best].prepared(d, seed, sample), why=f"{able[best].why} (error in a trial: {shown})")
+
+    @staticmethod
+    def _trial(
+        recipe: FeatureMap, d: int, seed: Seed, fit: Rows, rows: Float64, exact: Float64
+    ) -> tuple[float, MapError | None]:
+        """The error of a candidate; infinite, with the reason, where it cannot be drawn."""
+        try:
+            return trial_error(recipe.prepared(d, seed, fit), rows, exact, d)[0], None
+        except MapError as refusal:
+            return np.inf, refusal
 
     def _draw(self, d: int, seed: Seed) -> Drawn:
         raise MapError("a Best recipe is drawn by draw(), which decides first")
@@ -91,15 +121,18 @@ class Stacked(FeatureMap):
 
     parts: tuple[FeatureMap, ...] = ()
     least: tuple[int, ...] = ()
+    #: which terms of the sum each part stands for
+    places: tuple[tuple[int, ...], ...] = ()
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
+        assert isinstance(self.kernel, Sum)
         room = self.n_features - sum(self.least)
         if room < 0:
             raise MapError(
                 f"{self.n_features} features are too few for {self.kernel}: it needs at least {sum(self.least)}"
             )
-        names = None if sample is None else sample.names
-        kernels = [p.kernel.bound(names, d).resolve(None if sample is None else sample.values) for p in self.parts]
+        # The terms of the whole kernel: what the data decide is decided once, on the whole sample.
+        kernels = [self.kernel.joined(place) for place in self.places]
         parts = [replace(p, kernel=k) for p, k in zip(self.parts, kernels, strict=True)]
         if sample is None:
             factors = np.array([k.factor if isinstance(k, Scale) else 1.0 for k in kernels])
@@ -112,9 +145,11 @@ class Stacked(FeatureMap):
             fit, rows = halves(sample)
             curves = [self._curve(p, low, d, seed, fit, rows) for p, low in zip(parts, self.least, strict=True)]
             sizes = split(curves, self.n_features)
+        # A part that gave fewer columns than the least it can be asked for is asked for that again.
+        asked = [max(low, size) for low, size in zip(self.least, sizes, strict=True)]
         made = tuple(
             p.sized(size).prepared(d, seed.child(i), sample)
-            for i, (p, size) in enumerate(zip(parts, sizes, strict=True))
+            for i, (p, size) in enumerate(zip(parts, asked, strict=True))
         )
         shown = ", ".join(f"{part.n_features} for {part.kernel}" for part in made)
         return Concatenate(self.kernel, self.n_features, made, why=f"stacked maps: {shown}")

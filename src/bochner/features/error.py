@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,13 +74,17 @@ def error(
     exact = np.asarray(kernel.resolve(rows).gram(rows) if kernel.unresolved() else kernel.gram(rows), dtype=np.float64)
     Z = np.asarray(drawn(rows), dtype=np.float64)
     wrong = Z @ Z.T - exact
-    frobenius = float(np.linalg.norm(wrong) / np.linalg.norm(exact))
+    frobenius = _ratio(float(np.linalg.norm(wrong)), float(np.linalg.norm(exact)))
     off = ~np.eye(n, dtype=bool)
     low, centre, high = jackknife(np.square(wrong), np.square(exact), confidence)
     absolute = np.abs(wrong[off])
     return ErrorEstimate(
         centre, low, high, confidence, float(absolute.mean()), float(absolute.max()), frobenius, n, drawn.width
     )
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b > 0.0 else math.inf if a > 0.0 else 0.0
 
 
 def jackknife(numerator: Float64, denominator: Float64, confidence: float) -> tuple[float, float, float]:
@@ -95,7 +100,7 @@ def jackknife(numerator: Float64, denominator: Float64, confidence: float) -> tu
         sums.append((rows.sum(), rows.sum() - 2.0 * rows))
     (a, a_less), (b, b_less) = sums
     if b <= 0.0 or a <= 0.0 or (a_less <= 0.0).any():
-        value = float(np.sqrt(max(a, 0.0) / b)) if b > 0.0 else np.inf if a > 0.0 else 0.0
+        value = math.sqrt(_ratio(max(a, 0.0), b))
         return 0.0, value, max(value, 0.0)
     left_out = 0.5 * np.log(a_less / b_less)
     spread = np.sqrt((n - 1) / n * np.square(left_out - left_out.mean()).sum())

@@ -27,6 +27,7 @@ from bochner.kernels.series import Series
 from bochner.seeds import Seed
 
 _TERMS = 256  # of the series of a variance
+_LARGEST_DEGREE = 4096  # a term beyond it is nothing in floating point, or the series does not converge
 ADVICE = "Maclaurin maps need a dot-product kernel; features.choose picks a map for any kernel"
 
 
@@ -125,7 +126,8 @@ class DrawnMaclaurin(Drawn):
         assert isinstance(recipe, RandomMaclaurin)
         left, right = self._both(X, Y)
         t, M = second_moment(left, right)
-        a = series_of(self.kernel).coefficients(_TERMS)
+        series = series_of(self.kernel)
+        a = series.coefficients(series.length or _TERMS)
         log_M = np.log(np.maximum(M, 1e-300))
         second, term = np.zeros_like(M), np.zeros_like(M)
         with np.errstate(over="ignore"):
@@ -133,7 +135,7 @@ class DrawnMaclaurin(Drawn):
                 log_law = math.log(recipe.p - 1.0) - (n - self.lowest + 1.0) * math.log(recipe.p)
                 term = np.exp(2.0 * math.log(a[n]) - log_law + n * log_M)
                 second += term
-        if a[-1] > 0.0:  # terms that do not fall: the variance is infinite
+        if series.length is None and a[-1] > 0.0:  # terms that do not fall: the variance is infinite
             second[term > 1e-3 * second] = np.inf
         mean = self.kernel._gram(left, right)
         if self.lowest:
@@ -188,8 +190,9 @@ class TruncatedMaclaurin(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
-            raise MapError(f"degree must be a whole number ≥ 1, got {self.degree!r}")
+        whole = isinstance(self.degree, (int, np.integer)) and not isinstance(self.degree, bool)
+        if not whole or not 1 <= self.degree <= _LARGEST_DEGREE:
+            raise MapError(f"degree must be a whole number from 1 to {_LARGEST_DEGREE}, got {self.degree!r}")
         require_reach(self.reach)
 
     def fitted(self, d: int, seed: Seed, sample: Rows | None) -> FeatureMap:
@@ -214,6 +217,8 @@ class DrawnTruncated(Drawn):
         mass = a * np.power(reach, np.arange(recipe.degree))
         self.bias = max(0.0, series.at(reach) - float(mass.sum()))
         present = np.flatnonzero(a)
+        if not len(present):
+            raise MapError(f"{recipe.kernel} has no degree below {recipe.degree}; raise degree=")
         if len(present) > recipe.n_features:
             raise MapError(f"{recipe.n_features} features are too few for {len(present)} degrees")
         shares = np.ones(recipe.degree, dtype=np.int64) * (a > 0)

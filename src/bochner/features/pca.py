@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -107,3 +107,31 @@ class DrawnPCA(Drawn):
         if np.any(self.mean):
             Z -= self.mean.astype(out.dtype)
         out[:] = Z @ self.basis.astype(out.dtype)
+
+
+class Blockwise(Drawn):
+    """z(x) times one basis for each block of its features.  Nothing is taken off, and no recipe is kept."""
+
+    def __init__(self, base: Drawn, bases: Sequence[Float64]):
+        self.base, self.bases = base, [frozen(basis) for basis in bases]
+        if sum(map(len, self.bases)) != base.width:
+            raise MapError(f"the bases have {sum(map(len, self.bases))} rows, the map has {base.width} features")
+        super().__init__(base.map, base.d, base.seed, sum(self.block_widths()))
+        self.names = base.names
+
+    def block_widths(self) -> tuple[int, ...]:
+        return tuple(basis.shape[1] for basis in self.bases)
+
+    def fold(self, coef: Float64) -> Float64:
+        """The coefficients of z(x) that give what these give."""
+        stops = np.cumsum(self.block_widths())[:-1]
+        return np.concatenate([B @ c for B, c in zip(self.bases, np.split(coef, stops), strict=True)])
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        Z = np.empty((X.shape[0], self.base.width), dtype=out.dtype)
+        self.base.fill(X, Z)
+        row = column = 0
+        for basis in self.bases:
+            height, width = basis.shape
+            out[:, column : column + width] = Z[:, row : row + height] @ basis.astype(out.dtype)
+            row, column = row + height, column + width

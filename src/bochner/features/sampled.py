@@ -20,6 +20,9 @@ from bochner.seeds import Seed
 
 ADVICE = "this map needs an additive histogram kernel; features.choose picks a map for any kernel"
 
+#: of a signature: the work to find its weights grows with it
+_LARGEST_PERIOD = 1e5
+
 
 def profile_of(kernel: Kernel) -> Profile:
     """The profile, or who lacks it."""
@@ -68,8 +71,10 @@ class SampledSignature(FeatureMap):
         super().__post_init__()
         option("window", self.window, ("uniform", "rect"))
         named = self.period in ("default", "tuned")
-        if not named and (isinstance(self.period, str) or not 0.0 < self.period < np.inf):
-            raise MapError(f'period must be a number > 0, "default" or "tuned"; got {self.period!r}')
+        if not named and (isinstance(self.period, str) or not 0.0 < self.period <= _LARGEST_PERIOD):
+            raise MapError(
+                f'period must be a number > 0 and ≤ {_LARGEST_PERIOD:g}, "default" or "tuned"; got {self.period!r}'
+            )
 
     @property
     def unbiased(self) -> bool:  # type: ignore[override]

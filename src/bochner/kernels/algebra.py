@@ -78,6 +78,11 @@ class Sum(Kernel):
         found = [k.profile() for k in self.parts]
         return None if None in found else _fold(found, lambda a, b: a + b)
 
+    def joined(self, places: Sequence[int]) -> Kernel:
+        """The sum of some of the parts."""
+        found = tuple(self.parts[i] for i in places)
+        return found[0] if len(found) == 1 else Sum(found)
+
     def render(self, text: bool) -> str:
         return " + ".join(k.render(text) for k in self.parts)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bochner.arrays import REALS, Domain, Float, Float64, Matrix, Rows, as_rows, spread
-from bochner.errors import DataError, KernelError
+from bochner.errors import DataError, DomainError, KernelError
 
 if TYPE_CHECKING:
     from bochner.kernels.laplace import Measure
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: how deep kernels of kernels may be nested: whatever is printed, compared or saved recurses
 DEEPEST = 64
+#: characters of a kernel in an error
+_SHOWN = 200
 
 
 class Kernel(ABC):
@@ -48,14 +50,33 @@ class Kernel(ABC):
         kernel = self.prepared(left)
         if right is not left:
             kernel.check(right)
-        result = kernel._gram(_double(left.values), _double(right.values))
-        return result.astype(np.result_type(left.values.dtype, right.values.dtype), copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below, by row
+            result = kernel._gram(_double(left.values), _double(right.values))
+            result = result.astype(np.result_type(left.values.dtype, right.values.dtype), copy=False)
+        if right is left:  # then one row is to blame
+            self._require_finite(np.diagonal(result))
+        self._require_finite(result)
+        return result
 
     def diag(self, X: Any) -> Float:
         """K(xᵢ, xᵢ) for every row, without the Gram."""
         rows = as_rows(X)
-        result = self.prepared(rows)._diag(_double(rows.values))
-        return result.astype(rows.values.dtype, copy=False)
+        kernel = self.prepared(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = kernel._diag(_double(rows.values)).astype(rows.values.dtype, copy=False)
+        self._require_finite(result)
+        return result
+
+    def _require_finite(self, values: Float) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()) or np.isfinite(values).all():
+                return
+        row, *column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        other = f" and row {column[0]} of Y" if column else ""
+        raise DomainError(
+            f"{self._who()} overflows {values.dtype} at row {row}{other}; scale the rows down or change its parameters",
+            row,
+        )
 
     @abstractmethod
     def _gram(self, X: Matrix, Y: Matrix) -> Float64: ...
@@ -94,7 +115,8 @@ class Kernel(ABC):
             child.check(rows)
 
     def _who(self) -> str:
-        return f"the kernel {self}"
+        shown = str(self)
+        return f"the kernel {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
 
     def bound(self, names: Sequence[str] | None, d: int) -> Kernel:
         """The same kernel with columns given by position; checks that they exist among d."""

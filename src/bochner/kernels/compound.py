@@ -16,6 +16,7 @@ from bochner.kernels.series import Series
 from bochner.kernels.spectrum import Radial, Spectrum, chi_quantile
 
 _TAIL = 1e-12
+_MOST = 1024
 _UNIT = Radial(1.0)
 
 
@@ -94,10 +95,12 @@ class CompoundedRadial(Compounded):
         return chi_quantile(uniforms[:, -1], degrees) * self._root_mix(uniforms[:, :-1])
 
 
-def compounded(series: Series, inner: Spectrum) -> Spectrum:
-    """The spectrum of f(K) for a kernel K with a spectrum."""
-    coefficients = series.significant(inner.mass, _TAIL, most=256)
+def compounded(series: Series, inner: Spectrum) -> Spectrum | None:
+    """The spectrum of f(K) for a kernel K with a spectrum; None next to the radius, where the series is too long."""
+    coefficients = series.significant(inner.mass, _TAIL, most=_MOST)
     weights = coefficients * np.power(inner.mass, np.arange(len(coefficients)))
+    if not weights.sum() >= (1.0 - 1e-6) * series.at(inner.mass):
+        return None
     law = tuple((weights / weights.sum()).tolist())
     kind = CompoundedRadial if isinstance(inner, Radial) else Compounded
     return kind(1.0, float(weights.sum()), inner, law)

@@ -110,13 +110,24 @@ class Polynomial(DotKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole("degree", self.degree))
         object.__setattr__(self, "offset", number("offset", self.offset, strict=False))
+        if self.offset > 1.0 and self.degree * math.log(self.offset) > 700.0:
+            raise KernelError(
+                f"(offset + <x, y>)^degree overflows at <x, y> = 0 for offset {self.offset:g} and degree {self.degree}"
+            )
 
     def function(self, t: Float64) -> Float64:
         return (self.offset + t) ** self.degree
 
     def series(self) -> Series:
         n = np.arange(self.degree + 1.0)
-        return maclaurin.polynomial(special.binom(self.degree, n) * np.power(self.offset, self.degree - n))
+        with np.errstate(over="ignore", invalid="ignore"):
+            a = special.binom(self.degree, n) * np.power(self.offset, self.degree - n)
+        if not np.isfinite(a).all():  # ∞, or ∞ · 0
+            binomial = -special.betaln(self.degree - n + 1.0, n + 1.0) - math.log(self.degree + 1.0)
+            with np.errstate(over="ignore"):
+                exact = np.exp(binomial + special.xlogy(self.degree - n, self.offset))
+            a = np.where(np.isfinite(a), a, exact)
+        return replace(maclaurin.polynomial(a), function=self.function)
 
     @classmethod
     def examples(cls) -> Iterable[Kernel]:
@@ -294,7 +305,7 @@ class DotProduct(DotKernel):
             a = unit.terms(count, max(reach / c, self.trusted))
             return np.multiply(a, maclaurin.powers(1.0 / c, count), where=a > 0.0, out=np.zeros(count))
 
-        return Series(self.function, terms, unit.radius * c)
+        return Series(self.function, terms, unit.radius * c, unit.length)
 
     def reach(self) -> float:
         limit = min(self.radius, self.trusted * (1.0 + 1e-9)) if self.truncated else self.radius

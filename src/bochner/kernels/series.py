@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from bochner.errors import KernelError
 
 EPS = float(np.finfo(np.float64).eps)
 _MOST_SAMPLES = 1 << 20
+_LONGEST = 4096  # degrees of a polynomial
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,13 @@ class Series:
     """f, its first coefficients, and its radius of convergence.
 
     ``terms(count, reach)`` gives a₀ … a_{count−1}, trusted for |t| ≤ reach; closed forms ignore reach.
+    A polynomial says how many coefficients it has (``length``).
     """
 
     function: Callable[[Float64], Float64]
     terms: Callable[[int, float], Float64]
     radius: float = math.inf
+    length: int | None = None
 
     def coefficients(self, count: int, reach: float = 1.0) -> Float64:
         """a₀ … a_{count−1}."""
@@ -37,29 +40,35 @@ class Series:
         return float(self.function(np.full(1, t))[0])
 
     def significant(self, reach: float, tolerance: float = 1e-12, most: int = 512) -> Float64:
-        """Coefficients (at most ``most``) up to where their tail at ``reach`` is below tolerance · f(reach)."""
+        """Coefficients up to where their tail at ``reach`` is below tolerance · f(reach).
+
+        At most ``most``, and of a polynomial as many as it has.
+        """
         if reach >= self.radius:
             raise KernelError(
                 f"the series converges for |<x,y>| < {self.radius:g}, and the data reach {reach:g}; "
                 "scale the kernel (scale=…) or the data down"
             )
-        a = self.coefficients(most, reach)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = a * np.power(max(reach, 1e-300), np.arange(most))
-        mass = np.where(np.isfinite(mass), mass, 0.0)
+        a = self.coefficients(most if self.length is None else max(1, min(self.length, _LONGEST)), reach)
+        present = np.isfinite(a) & (a > 0.0)
+        mass = np.zeros(len(a))
+        if present.any():  # in logarithms: high powers overflow
+            log = np.log(a[present]) + np.flatnonzero(present) * math.log(max(reach, 1e-300))
+            mass[present] = np.exp(log - log.max())
         tail = np.cumsum(mass[::-1])[::-1]
         needed = np.flatnonzero(tail > tolerance * tail[0])
         return a[: (int(needed[-1]) + 1 if needed.size else 1)]
 
     def scaled(self, factor: float) -> Series:
         """The series of factor · f."""
-        return Series(lambda t: factor * self.function(t), lambda n, r: factor * self.terms(n, r), self.radius)
+        return replace(self, function=lambda t: factor * self.function(t), terms=lambda n, r: factor * self.terms(n, r))
 
     def __add__(self, other: Series) -> Series:
         return Series(
             lambda t: self.function(t) + other.function(t),
             lambda n, r: self.terms(n, r) + other.terms(n, r),
             min(self.radius, other.radius),
+            _length(max, self, other),
         )
 
     def __mul__(self, other: Series) -> Series:
@@ -67,7 +76,12 @@ class Series:
             lambda t: self.function(t) * other.function(t),
             lambda n, r: np.convolve(self.terms(n, r), other.terms(n, r))[:n],
             min(self.radius, other.radius),
+            _length(lambda a, b: a + b - 1, self, other),
         )
+
+
+def _length(combine: Callable[[int, int], int], first: Series, second: Series) -> int | None:
+    return None if first.length is None or second.length is None else combine(first.length, second.length)
 
 
 def polynomial(coefficients: Float64, radius: float = math.inf) -> Series:
@@ -79,7 +93,7 @@ def polynomial(coefficients: Float64, radius: float = math.inf) -> Series:
         out[: min(count, len(a))] = a[:count]
         return out
 
-    return Series(lambda t: horner(a, t), terms, radius)
+    return Series(lambda t: horner(a, t), terms, radius, len(a))
 
 
 def powers(base: float, count: int) -> Float64:
@@ -196,7 +210,8 @@ def composed(outer: Series, inner: Series) -> Series:
     radius = inner.radius
     if math.isfinite(outer.radius):
         radius = min(radius, _preimage(inner, outer.radius))
-    return from_function(lambda t: outer.function(inner.function(t)), radius)
+    series = from_function(lambda t: outer.function(inner.function(t)), radius)
+    return replace(series, length=_length(lambda a, b: (a - 1) * (b - 1) + 1, outer, inner))
 
 
 def _preimage(series: Series, value: float) -> float:

@@ -30,6 +30,14 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Begun(Generic[S]):
+    """The state of a sweep between two groups: the statistic of the first ``groups`` of them."""
+
+    total: S
+    groups: int
+
+
+@dataclass(frozen=True)
 class Local:
     """``sweep`` on ``threads`` threads (all cores without a number).
 
@@ -44,13 +52,20 @@ class Local:
     memory: int = 8 << 30
     progress: Callable[[Progress], None] | None = None
 
-    def sweep(self, flow: Flow, statistic: S) -> S:
-        """The statistic of all rows, added to a fresh one of the same shape as ``statistic``."""
+    def sweep(
+        self, flow: Flow, statistic: S, begun: Begun[S] | None = None, merged: Callable[[Begun[S]], None] | None = None
+    ) -> S:
+        """The statistic of all rows, added to a fresh one of the same shape as ``statistic``.
+
+        With ``begun`` it goes on after those groups; ``merged`` is told the state after each group.
+        """
         started = time.monotonic()
+        begun = begun or Begun(statistic.fresh(), 0)
+        first = begun.groups * flow.group * flow.chunk
 
         def chunks() -> Generator[Chunk]:
-            seen = 0
-            with closing(read_ahead(flow.source.chunks(flow.chunk))) as ahead:
+            seen = first
+            with closing(read_ahead(flow.source.chunks(flow.chunk, first))) as ahead:
                 for chunk in ahead:
                     yield chunk
                     seen += len(chunk)
@@ -58,7 +73,7 @@ class Local:
                         self.progress(Progress(seen, flow.source.n_rows, time.monotonic() - started))
 
         workers = self._workers(flow, statistic)
-        sweep = _Sweep(flow, statistic, workers)
+        sweep = _Sweep(flow, statistic, workers, begun, merged)
         with closing(chunks()) as items:
             if workers > 1:
                 with single_threaded():
@@ -76,10 +91,12 @@ class Local:
 class _Sweep(Generic[S]):
     """The state of one sweep: the total of the groups before ``turn``."""
 
-    def __init__(self, flow: Flow, statistic: S, workers: int):
-        self.flow, self.empty, self.workers = flow, statistic, workers
-        self.total: S = statistic.fresh()
-        self.turn = 0
+    def __init__(
+        self, flow: Flow, statistic: S, workers: int, begun: Begun[S], merged: Callable[[Begun[S]], None] | None
+    ):
+        self.flow, self.empty, self.workers, self.merged = flow, statistic, workers, merged
+        self.total, self.first = begun.total, begun.groups
+        self.turn = begun.groups
         self.turns = threading.Condition()
         self.failures: list[tuple[int, BaseException]] = []
 
@@ -87,12 +104,20 @@ class _Sweep(Generic[S]):
         part = self.empty.fresh()
         fed = 0
         for chunk in chunks:
-            if fed == self.flow.group:
-                self.total = self.total + part
-                part, fed = self.empty.fresh(), 0
             self.flow.feed(chunk, part)
             fed += 1
-        return self.total + part
+            if fed == self.flow.group:
+                self._add(part)
+                part, fed = self.empty.fresh(), 0
+        if fed:
+            self._add(part)
+        return self.total
+
+    def _add(self, part: S) -> None:
+        self.total = self.total + part
+        self.turn += 1
+        if self.merged is not None:
+            self.merged(Begun(self.total, self.turn))
 
     def dealt(self, chunks: Iterator[Chunk]) -> S:
         """Group g goes to thread g mod T."""
@@ -118,7 +143,7 @@ class _Sweep(Generic[S]):
         return self.total
 
     def _work(self, which: int, line: queue.Queue[Chunk | None]) -> None:
-        group = which
+        group = self.first + which
         part, fed = self.empty.fresh(), 0
         while (chunk := line.get()) is not None:
             if self.failures:
@@ -142,8 +167,7 @@ class _Sweep(Generic[S]):
         with self.turns:
             self.turns.wait_for(lambda: self.turn == group or bool(self.failures))
             if not self.failures:
-                self.total = self.total + part
-                self.turn = group + 1
+                self._add(part)
                 self.turns.notify_all()
 
     def _fail(self, place: int, error: BaseException) -> None:

@@ -26,8 +26,9 @@ from bochner.stats.moments import UNLABELLED, Part, merged
 #: in the mean square at D = 512 and 2048), and float64
 FLOAT32_NOISE = 2e-8
 FLOAT64_NOISE = 2e-16
-#: the share of a held-out error that may be rounding
-_DOUBT = 0.1
+#: ten deviations of vᵀEv in units of σ‖v‖², and the share of a held-out error that may be rounding
+DEVIATIONS = 15.0
+DOUBT = 0.1
 #: numbers of a block of coefficients for many penalties and targets
 _BLOCK = 1 << 22
 
@@ -92,7 +93,7 @@ class Prepared:
             outcome = Outcome.SINGULAR
         elif whole.min(initial=np.inf) < self.floor:
             outcome = Outcome.BELOW_PRECISION
-        coef = vectors @ (self._rotated * _inverse(whole)[:, None])
+        coef = vectors @ (self._rotated * inverses(whole)[:, None])
         intercept = self.part.target_mean - self.part.mean @ coef
         return Solution(coef, intercept, outcome, {"penalty": float(penalty)})
 
@@ -103,14 +104,14 @@ class Prepared:
     def residual(self, penalty: float) -> Float64:
         """Σ w (t − f)² on the rows of the moments, for each target."""
         values = self._eigen[0]
-        inverse = _inverse(values + penalty)
+        inverse = inverses(values + penalty)
         fitted = np.square(self._rotated) * (inverse * (2.0 - values * inverse))[:, None]
         return np.asarray(np.maximum(self.part.target_scatter - fitted.sum(axis=0), 0.0))
 
     def degrees_of_freedom(self, penalty: float) -> float:
         """tr S(S + penalty)⁻¹, and one for the intercept."""
         values = self._eigen[0]
-        return 1.0 + float((values * _inverse(values + penalty)).sum())
+        return 1.0 + float((values * inverses(values + penalty)).sum())
 
     def gcv(self, penalty: float) -> Float64:
         """n · residual / (n − degrees of freedom)² for each target (Golub, Heath & Wahba 1979)."""
@@ -138,7 +139,7 @@ class Prepared:
     def spread(self, penalty: float) -> Float64:
         """F with Var f(x) = σ² (‖(z(x) − mean) F‖² + 1/n) at a row x."""
         values, vectors = self._eigen
-        return np.asarray(vectors * np.sqrt(_inverse(values + penalty)))
+        return np.asarray(vectors * np.sqrt(inverses(values + penalty)))
 
 
 def _usable(values: Float64) -> NDArray[np.bool_]:
@@ -146,7 +147,8 @@ def _usable(values: Float64) -> NDArray[np.bool_]:
     return np.asarray(values > len(values) * np.finfo(np.float64).eps * max(float(values.max(initial=0.0)), 1e-300))
 
 
-def _inverse(values: Float64) -> Float64:
+def inverses(values: Float64) -> Float64:
+    """1/values, and 0 where they are rounding."""
     usable = _usable(values)
     return np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
 
@@ -177,6 +179,22 @@ class Surface:
     by_fold: Float64
     baseline: Float64
 
+    @classmethod
+    def gathered(
+        cls,
+        sizes: Sequence[int],
+        penalties: Float64,
+        squared: Sequence[Float64],
+        baseline: Sequence[Float64],
+        weights: Sequence[float],
+    ) -> Surface:
+        """From each fold's sums of squared errors (sizes, penalties, targets), those of the mean, and Σw."""
+        share = np.array(weights)
+        errors = np.asarray(squared)
+        by_fold = errors.sum(axis=3) / share[:, None, None]
+        total = share.sum()
+        return cls(tuple(sizes), penalties, errors.sum(axis=0) / total, by_fold, np.sum(baseline, axis=0) / total)
+
     @property
     def mean(self) -> Float64:
         """(sizes, penalties): summed over the targets."""
@@ -198,7 +216,7 @@ class Surface:
         """
         mean = self.mean[self.sizes.index(size)][np.argsort(self.penalties)]
         told = mean[np.isfinite(mean)]
-        return len(told) < len(mean) and not (len(told) and told[0] > (1.0 + _DOUBT) * told.min())
+        return len(told) < len(mean) and not (len(told) and told[0] > (1.0 + DOUBT) * told.min())
 
 
 def cross_validated(
@@ -233,12 +251,10 @@ def surface(
         weights.append(held.weight)
         if change is not None:
             train, held = change(train, held)
-        squared.append([path_errors(train.leading(width), held.leading(width), values, noise) for width in widths])
-    share = np.array(weights)
-    errors = np.asarray(squared)
-    by_fold = errors.sum(axis=3) / share[:, None, None]
-    total = share.sum()
-    return Surface(widths, values, errors.sum(axis=0) / total, by_fold, np.sum(baseline, axis=0) / total)
+        squared.append(
+            np.stack([path_errors(train.leading(width), held.leading(width), values, noise) for width in widths])
+        )
+    return Surface.gathered(widths, values, squared, baseline, weights)
 
 
 def splits(folds: Sequence[Part]) -> Iterator[tuple[Part, Part]]:
@@ -255,7 +271,7 @@ def path_errors(train: Part, held: Part, penalties: Float64, noise: float = FLOA
     """(penalties, targets): Σ w (t − f)² on held-out moments; infinite where it cannot be told.
 
     That is where the penalty is too small to solve, or where rounding of the held-out scatter may be
-    ``_DOUBT`` of the error: vᵀEv has variance ≤ 2σ²‖v‖⁴ for independent errors σ, and ten deviations are allowed for.
+    ``DOUBT`` of the error: vᵀEv has variance ≤ 2σ²‖v‖⁴ for independent errors σ, and ten deviations are allowed for.
     """
     width, k = train.cross.shape
     banded = reduced(train.scatter)
@@ -274,8 +290,8 @@ def path_errors(train: Part, held: Part, penalties: Float64, noise: float = FLOA
         if where:
             coef = banded.back(np.hstack(solved))
             found = held_out(held, train, coef).reshape(-1, k)
-            doubt = 15.0 * sigma * np.square(coef).sum(axis=0).reshape(-1, k).sum(axis=1)
-            errors[where] = np.where((doubt > _DOUBT * found.sum(axis=1))[:, None], np.inf, found)
+            doubt = DEVIATIONS * sigma * np.square(coef).sum(axis=0).reshape(-1, k).sum(axis=1)
+            errors[where] = np.where((doubt > DOUBT * found.sum(axis=1))[:, None], np.inf, found)
     return errors
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,8 @@ from bochner.sources.base import CHUNK, Chunk, Source
 from bochner.sources.columns import as_float64, coded, columned, labels, missing
 from bochner.sources.decode import Decoder
 from bochner.sources.delimited import LADDER
-from bochner.sources.draft import conformed, drafted, precision, with_learnt
+from bochner.sources.draft import conformed, drafted, precision, require_names, with_learnt
+from bochner.sources.files import placed
 from bochner.sources.fills import Fills
 from bochner.sources.memory import weights_of
 from bochner.sources.schema import Asked, Category, Column, Schema
@@ -59,31 +60,34 @@ class TableSource(Source):
         # Copies, because a table of text is told what types its columns have.
         self._tables, self._asked, self._given = tuple(map(copy, tables)), asked, schema
         self.target = asked.target
-        self._columns = (
-            drafted(self._tables, asked).columns if schema is None else conformed(self._tables, asked, schema)
-        )
+        if schema is None:
+            require_names(self._tables, asked)
         self._settled = False
-        held = {table.name: table.held(self._names) for table in self._tables}
-        most = max(held, key=lambda name: held[name])
-        if held[most] > LARGE:
-            warnings.warn(
-                f"reading {most} holds about {held[most] >> 20} MiB however small the chunks are; "
-                "write it with smaller row groups",
-                stacklevel=2,
-            )
+
+    @cached_property
+    def _drafted(self) -> tuple[Column, ...]:
+        """The columns of X, where nothing has been learnt yet."""
+        if self._given is not None:
+            return conformed(self._tables, self._asked, self._given)
+        return drafted(self._tables, self._asked).columns
 
     @property
     def _names(self) -> list[str]:
         """All columns that are read."""
         asked = self._asked
         others = [*asked.target, *(name for name in (asked.weight, asked.group) if name is not None)]
-        return list(dict.fromkeys([*(column.name for column in self._columns), *others]))
+        return list(dict.fromkeys([*(column.name for column in self._drafted), *others]))
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]
         """The columns of X, with what had to be learnt about them."""
         self.settle()
         return Schema(self._columns) if self._given is None else self._given
+
+    @property
+    def d(self) -> int:
+        self.settle()
+        return sum(column.numbers for column in self._columns)
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -97,10 +101,11 @@ class TableSource(Source):
 
     def settle(self) -> Self:
         if not self._settled:
+            self._warn()
             self._count()
-            self._columns = self._learnt(self._columns)
-            if not self._counted():
-                raise DataError("the source has no rows")
+            if not sum(table.n_rows or 0 for table in self._tables):
+                raise DataError(f"the source has no rows: {self._tables[0].name or 'the table'} holds none")
+            self._columns = self._learnt(self._drafted)
             self._settled = True
         return self
 
@@ -128,8 +133,16 @@ class TableSource(Source):
             "columns": self._names,
         }
 
-    def _counted(self) -> int:
-        return sum(table.n_rows or 0 for table in self._tables)
+    def _warn(self) -> None:
+        """Say where small chunks do not keep memory small."""
+        held = {table.name: table.held(self._names) for table in self._tables}
+        most = max(held, key=lambda name: held[name])
+        if held[most] > LARGE:
+            warnings.warn(
+                f"reading {most} holds about {held[most] >> 20} MiB however small the chunks are; "
+                "write it with smaller row groups",
+                stacklevel=4,
+            )
 
     def _count(self) -> None:
         """Count the rows of CSV files, and find the type that the labels of all of them have in common."""
@@ -148,7 +161,7 @@ class TableSource(Source):
         how = self._asked.missing
         open_categories = [c for c in columns if c.kind == "category" and c.categories is None]
         gappy = [c for c in columns if c.kind != "category" and c.fill is None]
-        gappy = gappy if how in ("mean", "median") and self._given is None else []
+        gappy = gappy if isinstance(how, str) and how != "refuse" and self._given is None else []
         if not open_categories and not gappy:
             return tuple(columns)
         decoder = Decoder(gappy, np.float64)
@@ -199,14 +212,14 @@ class TableSource(Source):
 
     def _rows(self, decoder: Decoder, pieces: list[Piece], first: int, gaps: bool = False) -> Float:
         if len(pieces) == 1:
-            with _at(pieces[0], first):
+            with placed(pieces[0].table, pieces[0].at, first):
                 X = decoder.rows(pieces[0].batch)
                 if X is not None:
                     return decoder.mend(X, gaps)
         X = np.empty((sum(piece.batch.num_rows for piece in pieces), decoder.d), decoder.dtype)
         for piece, done in _numbered(pieces, 0):
             out = X[done : done + piece.batch.num_rows]
-            with _at(piece, first + done):
+            with placed(piece.table, piece.at, first + done):
                 decoder.write(piece.batch, out)
                 decoder.mend(out, gaps)
         return X
@@ -247,23 +260,9 @@ def _each(pieces: list[Piece], first: int, column: str, make: Callable[[Any], ND
     """What is made of a column of each piece, one after another."""
     parts = []
     for piece, number in _numbered(pieces, first):
-        with _at(piece, number):
+        with placed(piece.table, piece.at, number):
             parts.append(make(piece.batch[column]))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-@contextmanager
-def _at(piece: Piece, first: int) -> Generator[None]:
-    """An error about a piece names its table, and the row by its number in the source and in the file."""
-    try:
-        yield
-    except DataError as error:
-        found = error.located(first, None, piece.table)
-        if error.row is None or piece.at == first:
-            raise found from None
-        number = first + error.row
-        both = f"row {number} (row {piece.at + error.row} of the file)"
-        raise type(found)(re.sub(rf"\brow {number}\b", both, str(found), count=1), number, found.column) from None
 
 
 def _meet(array: Any, name: str, found: set[Category]) -> None:

@@ -74,6 +74,10 @@ class Source(ABC):
         return self
 
     @abstractmethod
+    def with_schema(self, schema: Schema) -> Source:
+        """The same rows, with the columns and constants of a model: by name, where both have names."""
+
+    @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """JSON that changes when the data do: for a fit that is resumed."""
 

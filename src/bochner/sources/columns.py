@@ -138,8 +138,8 @@ def one_hot(array: Any, column: Column, codes_of: Mapping[Category, int], out: N
 def gap(row: int, column: str) -> DataError:
     """The error of a missing value that nothing may fill."""
     return DataError(
-        f"row {row}, column {column!r} is missing; drop such rows, or fill them with missing='mean', 'median' or a "
-        "number",
+        f"row {row}, column {column!r} is missing; drop such rows, or fill them with missing='mean', 'median', "
+        "'most_frequent' or a number",
         row,
         column,
     )

@@ -28,21 +28,18 @@ class CsvTable(Table):
 
     n_rows: int | None = None
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, delimiter: str | None = None):
         self.name, self._path = str(path), path
-        self._delimiter = "\t" if ".tsv" in path.suffixes else ","
+        self._delimiter = delimiter or ("\t" if ".tsv" in path.suffixes else ",")
         self._names: list[str] | None = None
         pa = arrow()
-        with reading(self.name):
+        with reading(self.name, partial(self._explained, columns=[])):
             schema = self._opened().schema
             if _all_numbers(schema.names) and schema.names != [str(i) for i in range(len(schema.names))]:
                 self._names = [str(i) for i in range(len(schema.names))]
                 schema = self._opened().schema
-        number = pa.types
-        self.fields = [
-            (field.name, pa.float64() if number.is_integer(field.type) or number.is_null(field.type) else field.type)
-            for field in schema
-        ]
+        whole = pa.types.is_integer
+        self.fields = [(field.name, pa.float64() if whole(field.type) else field.type) for field in schema]
 
     def _opened(self, columns: Sequence[str] = (), skip: int = 0, types: dict[str, Any] | None = None) -> Any:
         arrow()
@@ -65,6 +62,7 @@ class CsvTable(Table):
         import pyarrow.compute as compute
 
         types = {column: self.type_of(column) for column in columns}
+        types = {column: pa.float64() if pa.types.is_null(kind) else kind for column, kind in types.items()}
         with closing(_batches_of(self._opened(columns, start, types))) as batches:
             for batch in batches:
                 texts = [i for i, field in enumerate(batch.schema) if pa.types.is_string(field.type)]
@@ -97,9 +95,10 @@ class CsvTable(Table):
         possible = {column: set(LADDER) for column in labels}
         texts = dict.fromkeys(columns, arrow().string())
         self.n_rows = 0
-        with reading(self.name):
+        explain = partial(self._explained, columns=columns)
+        with reading(self.name, explain):
             reader = self._opened(columns, 0, texts)
-        for batch in guarded(_batches_of(reader), self.name, partial(self._explained, columns=columns)):
+        for batch in guarded(_batches_of(reader), self.name, explain):
             self.n_rows += batch.num_rows
             for column in labels:
                 possible[column] -= {kind for kind in possible[column] if not _holds(batch[column], kind)}

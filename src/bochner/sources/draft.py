@@ -10,20 +10,26 @@ import numpy as np
 
 from bochner.errors import DataError
 from bochner.sources.columns import is_short, kind_of
-from bochner.sources.schema import Asked, Category, Column, Schema
+from bochner.sources.schema import Asked, Category, Column, Schema, listed, refuse_target
 from bochner.sources.tables import Table
 
 _ALIASES = {bool: "bool", int: "int64", float: "double"}
+
+
+def require_names(tables: Sequence[Table], asked: Asked) -> None:
+    """Refuse names that the first table lacks."""
+    names = [name for name, _ in tables[0].fields]
+    for name in (*asked.target, *(asked.features or ()), *asked.categories, asked.weight, asked.group, *asked.drop):
+        if name is not None and name not in names:
+            raise DataError(f"{_place(tables[0])}there is no column {name!r}; there are {listed(names)}", column=name)
 
 
 def drafted(tables: Sequence[Table], asked: Asked) -> Schema:
     """The columns of all tables that are features; categories and fills that must be learnt are still open."""
     names = [name for name, _ in tables[0].fields]
     others = {*asked.target, *asked.drop, asked.weight, asked.group}
-    for name in (*asked.target, *(asked.features or ()), *asked.categories, asked.weight, asked.group, *asked.drop):
-        if name is not None and name not in names:
-            raise DataError(f"{_place(tables[0])}there is no column {name!r}; there are {listed(names)}", column=name)
     wanted = [name for name in names if name not in others] if asked.features is None else list(asked.features)
+    refuse_target(asked.target, wanted)
     if not wanted:
         raise DataError(f"{_place(tables[0])}no column is left to learn from; there are {listed(names)}")
     if asked.features is None:
@@ -74,11 +80,6 @@ def precision(tables: Sequence[Table], columns: Sequence[Column]) -> type:
     return np.float32 if all(map(is_short, kinds)) else np.float64
 
 
-def listed(names: Sequence[Any], most: int = 8) -> str:
-    """Names for an error: not more than ``most``."""
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def _place(table: Table) -> str:
     return f"{table.name}: " if table.name else ""
 
@@ -127,6 +128,9 @@ def _column(tables: Sequence[Table], name: str, asked: Asked) -> Column:
             column=name,
         )
     kind = next(iter(kinds), "category" if forced else "number")
+    for table in tables:
+        if kind_of(table.type_of(name)) == "nothing":  # its first values are missing, and tell no type
+            table.force(name, "string" if kind == "category" else "double")
     fill = asked.missing if isinstance(asked.missing, float) else None
     if kind == "category":
         fixed = None if given is None else tuple(given)

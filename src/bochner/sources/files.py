@@ -61,20 +61,24 @@ def format_of(path: Path) -> str | None:
     return None if packed and kind not in _TEXT else kind
 
 
-def find(where: Any) -> tuple[str, list[Path]]:
-    """The format and the files of a path, folder, glob or list of them.
+def find(where: Any, format: str | None = None) -> tuple[str, list[Path]]:
+    """The format and the files of a path, folder, glob or list of them; ``format`` where names do not tell it.
 
     A folder stands for all files below it whose names end as a format does (names that begin with "." or
     "_" are left out), and like a glob it comes in natural order; a list keeps its own.  Empty files are
     left out.
     """
+    if format is not None and format not in FORMATS.values():
+        raise DataError(f"format is one of {', '.join(dict.fromkeys(FORMATS.values()))}; got {format!r}")
     items = where if isinstance(where, (list, tuple)) else [where]
-    paths = [path for item in items for path in _expanded(Path(fspath(item)).expanduser())]
+    paths = [path for item in items for path in _expanded(Path(fspath(item)).expanduser(), format)]
     kinds: dict[str, Path] = {}
     for path in paths:
-        kind = format_of(path)
+        kind = format or format_of(path)
         if kind is None:
-            raise DataError(f"{path} has no known format; the names of files end in {_endings()}")
+            raise DataError(
+                f"{path} has no known format; the names of files end in {_endings()}, or say which with format=…"
+            )
         kinds.setdefault(kind, path)
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
@@ -85,9 +89,9 @@ def find(where: Any) -> tuple[str, list[Path]]:
     return next(iter(kinds)), full
 
 
-def _expanded(path: Path) -> list[Path]:
+def _expanded(path: Path, format: str | None) -> list[Path]:
     if path.is_dir():
-        inside = (p for p in path.rglob("*") if p.is_file() and format_of(p) is not None)
+        inside = (p for p in path.rglob("*") if p.is_file() and (format or format_of(p)) is not None)
         found = [p for p in inside if not any(part[0] in "._" for part in p.relative_to(path).parts)]
         if not found:
             raise DataError(f"the folder {path} holds no file whose name ends in {_endings()}")
@@ -151,3 +155,20 @@ def guarded(items: Generator[T], name: str, explain: Callable[[str], DataError |
                 except StopIteration:
                     return
             yield item
+
+
+@contextmanager
+def placed(name: str, at: int, first: int) -> Generator[None]:
+    """An error about rows names their file, and the row by its number in the source and in the file.
+
+    ``at`` is the number of the first row in the file, ``first`` that in the source.
+    """
+    try:
+        yield
+    except DataError as error:
+        found = error.located(first, None, name)
+        if error.row is None or at == first:
+            raise found from None
+        number = first + error.row
+        both = f"row {number} (row {at + error.row} of the file)"
+        raise type(found)(re.sub(rf"\brow {number}\b", both, str(found), count=1), number, found.column) from None

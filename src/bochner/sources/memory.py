@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Rows, as_rows, dense, is_sparse, spread
+from bochner.arrays import Rows, as_rows, is_sparse, spread
 from bochner.errors import DataError
 from bochner.sources.base import CHUNK, Chunk, Source
-from bochner.sources.schema import Column, Schema
+from bochner.sources.schema import Column, Schema, listed
+
+#: numbers of an array that its fingerprint takes in: of a larger one, rows from the first to the last
+_HASHED = 1 << 27
 
 
 class MemorySource(Source):
@@ -32,10 +36,11 @@ class MemorySource(Source):
             raise DataError("the source has no rows")
         self.n_rows, self.sparse = n, is_sparse(self._X)
         self.schema = Schema(plain=d) if rows.names is None else Schema(tuple(Column(name) for name in rows.names))
-        self._y = _aligned(y, n, "target")
-        self._weight = None if weight is None else weights_of(_aligned(weight, n, "weight"), 0)
-        self._group = _aligned(group, n, "group")
+        self._y = aligned(y, n, "target")
+        self._weight = None if weight is None else weights_of(aligned(weight, n, "weight"), 0)
+        self._group = aligned(group, n, "group")
         self.target = () if self._y is None else ("y",)
+        self._fingerprint: dict[str, Any] | None = None
 
     def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
         assert self.n_rows is not None
@@ -47,12 +52,42 @@ class MemorySource(Source):
                 *(None if a is None else a[rows] for a in (self._y, self._weight, self._group)),
             )
 
+    def with_schema(self, schema: Schema) -> MemorySource:
+        picks = places(self.schema, schema)
+        rows = Rows(self._X if picks is None else self._X[:, picks], schema.names)
+        return MemorySource(rows, self._y, self._weight, self._group)
+
     def fingerprint(self) -> dict[str, Any]:
-        few = dense(spread(self._X, 64))
-        digest = sha256(np.ascontiguousarray(few).tobytes())
-        if self._y is not None:
-            digest.update(repr(spread(self._y, 64).tolist()).encode())
-        return {"kind": "memory", "shape": list(self._X.shape), "sparse": is_sparse(self._X), "few": digest.hexdigest()}
+        if self._fingerprint is None:
+            found = sha256()
+            for values in (self._X, self._y, self._weight, self._group):
+                if values is not None:
+                    found.update(_content(spread(values, max(64, _HASHED // math.prod(values.shape[1:])))))
+            shape = list(self._X.shape)
+            self._fingerprint = {"kind": "memory", "shape": shape, "sparse": self.sparse, "sha256": found.hexdigest()}
+        return self._fingerprint
+
+
+def _content(values: Any) -> bytes:
+    if is_sparse(values):
+        rows = values.tocsr()
+        return b"".join(_content(part) for part in (rows.data, rows.indices, rows.indptr))
+    return repr(values.tolist()).encode() if values.dtype.kind == "O" else np.ascontiguousarray(values).tobytes()
+
+
+def places(have: Schema, model: Schema) -> list[int] | None:
+    """Which columns of numbers give those of a model, None where all do as they are: by name where both have names."""
+    if any(column.kind == "category" for column in model.columns):
+        raise DataError("the model knows categories, which arrays do not have; give a table with these columns")
+    if have.names is not None and model.names is not None:
+        lacking = [name for name in model.names if name not in have.names]
+        if lacking:
+            raise DataError(f"the column {listed(lacking)} of the model is missing; it needs {listed(model.names, 20)}")
+        picks = [have.names.index(name) for name in model.names]
+        return None if picks == list(range(have.d)) else picks
+    if have.d != model.d:
+        raise DataError(f"the model was fitted on {model.d} columns, the rows have {have.d}; give the same columns")
+    return None
 
 
 def checked(X: Any, names: tuple[str, ...] | None, start: int) -> Any:
@@ -63,11 +98,12 @@ def checked(X: Any, names: tuple[str, ...] | None, start: int) -> Any:
         raise error.located(start, names) from None
 
 
-def _aligned(values: Any, n: int, what: str) -> NDArray[Any] | None:
+def aligned(values: Any, n: int, what: str) -> NDArray[Any] | None:
     """One entry (or row of entries) for each row."""
     if values is None:
         return None
-    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    plain = hasattr(values, "to_pylist") or not hasattr(values, "to_numpy")  # Arrow's own to_numpy refuses text
+    array = np.asarray(values if plain else values.to_numpy())
     if array.ndim not in (1, 2) or len(array) != n:
         raise DataError(f"there are {n} rows and a {what} of shape {array.shape}; give one {what} for each row")
     return array

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bochner.errors import DataError
 from bochner.sources.base import CHUNK, Chunk, Source
+from bochner.sources.schema import Schema
 
 
 class Numbered(Source):
@@ -23,6 +24,9 @@ class Numbered(Source):
         self.sparse, self.target = source.sparse, source.target
         if source.n_rows is not None and len(self._numbers) != source.n_rows:
             raise DataError(f"there are {source.n_rows} rows and {len(self._numbers)} numbers; give one for each row")
+
+    def with_schema(self, schema: Schema) -> Numbered:
+        return Numbered(self._source.with_schema(schema), self._numbers)
 
     def chunks(self, size: int = CHUNK, start: int = 0) -> Iterator[Chunk]:
         for chunk in self._source.chunks(size, start):

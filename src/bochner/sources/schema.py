@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,8 +61,8 @@ class Schema:
     plain: int = 0
     #: what stands in for a missing number of each plain column
     fills: tuple[float, ...] | None = None
-    #: the number of the first plain column where a file names columns by number: libsvm counts from 0 or 1
-    first: int = 0
+    #: the number of the first plain column where a file numbers its columns: libsvm counts from 0 or 1
+    first: int | None = None
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -114,8 +115,12 @@ class Schema:
                 for c in item["columns"]
             )
             fills = item["fills"]
+            first = item["first"]
             return cls(
-                columns, int(item["plain"]), None if fills is None else tuple(map(float, fills)), int(item["first"])
+                columns,
+                int(item["plain"]),
+                None if fills is None else tuple(map(float, fills)),
+                None if first is None else int(first),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"a schema has the keys columns, plain, fills and first ({error!r})") from None
@@ -138,5 +143,17 @@ class Asked:
     group: str | None = None
     #: columns of numbers that are categories all the same
     categories: dict[str, tuple[Category, ...] | None] = field(default_factory=dict)
-    #: "refuse", "mean", "median", or the number that stands in
+    #: "refuse", "mean", "median", "most_frequent", or the number that stands in
     missing: str | float = "refuse"
+
+
+def listed(names: Sequence[Any], most: int = 8) -> str:
+    """Names for an error: not more than ``most``."""
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def refuse_target(target: Sequence[Any], features: Sequence[Any]) -> None:
+    """A target that is a feature too would be predicted from itself."""
+    both = [name for name in target if name in features]
+    if both:
+        raise DataError(f"the target {listed(both)} is among the features; name it as one of the two", column=both[0])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,22 @@ class Statistic(ABC):
 
     @abstractmethod
     def __add__(self, other: Self) -> Self: ...
+
+    #: names of the attributes that are sums: numbers or arrays, all that rows change
+    summed: ClassVar[tuple[str, ...]] = ()
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Named arrays that ``restored`` reads back, for files; {} where a statistic cannot be kept in one."""
+        return {name: np.asarray(getattr(self, name)) for name in self.summed}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """One of the same shape that has seen the rows of the one that gave ``arrays``."""
+        other = self.fresh()
+        for name in self.summed:
+            mine = getattr(other, name)
+            array = arrays[name]
+            setattr(other, name, array.copy() if isinstance(mine, np.ndarray) else type(mine)(array.item()))
+        return other
 
     #: bytes of a tile of features: small ones stay in the cache for statistics that go over them twice
     tile_bytes: int = 32 << 20

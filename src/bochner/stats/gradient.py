@@ -41,6 +41,18 @@ class Gradient(Statistic):
     ([1.0], [-1.0, -3.0], 2.0)
     """
 
+    summed = (
+        "count",
+        "weight",
+        "held_weight",
+        "loss",
+        "held_loss",
+        "held_errors",
+        "slopes",
+        "curvature",
+        "precision",
+        "_gradient",
+    )
     # A tile is gone over twice, with a product each way.
     tile_bytes = 1 << 20
 
@@ -129,7 +141,7 @@ class Gradient(Statistic):
             raise DataError("gradients at different points do not add up; sweep each point over all rows")
         both = self.fresh()
         both.precision = max(self.precision, other.precision)
-        for name in ("count", "weight", "held_weight", "loss", "held_loss", "held_errors", "slopes", "curvature"):
-            setattr(both, name, getattr(self, name) + getattr(other, name))
-        both._gradient = self._gradient + other._gradient
+        for name in self.summed:
+            if name != "precision":
+                setattr(both, name, getattr(self, name) + getattr(other, name))
         return both

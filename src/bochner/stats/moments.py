@@ -234,10 +234,9 @@ class Moments(Statistic):
     @property
     def parts(self) -> dict[int, Part]:
         """By fold; rows without a target under ``UNLABELLED``."""
-        for key, sums in sorted(self._sums.items()):
-            part = sums.part()
+        for key in sorted(self._sums):
+            part = self._sums.pop(key).part()  # one fold after another: the sums of a fold go before the next is made
             self._done[key] = self._done[key] + part if key in self._done else part
-        self._sums.clear()
         return dict(sorted(self._done.items()))
 
     def __add__(self, other: Self) -> Self:
@@ -283,6 +282,11 @@ class Moments(Statistic):
             for f in fields(Part):
                 arrays[f"{key}.{f.name}"] = np.asarray(getattr(part, f.name))
         return arrays
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        read = type(self).from_arrays(arrays)
+        self._require_alike(read)
+        return type(self)(self.width, self.outputs, read.parts, self.folds)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -100,14 +101,23 @@ def targets_from_json(item: Any) -> Targets:
     try:
         if item["targets"] == "numbers":
             return Numbers(int(item["columns"]), bool(item["flat"]))
-        dtype = np.dtype(item["dtype"])
-        if item["targets"] == "classes" and dtype.kind in "iufbUO":
-            labels = np.empty(len(item["labels"]), dtype=dtype)
-            labels[:] = item["labels"]
-            return Classes(labels)
-    except (KeyError, TypeError, ValueError) as error:
+        if item["targets"] == "classes":
+            return Classes(_labels(item["labels"], item["dtype"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"targets are not described as expected ({error!r})") from None
     raise DataError(f"there are no targets of the kind {item['targets']!r}")
+
+
+def _labels(values: list[Any], code: str) -> NDArray[Any]:
+    if not re.fullmatch(r"[<|>](i[1248]|u[1248]|f[248]|b1|U\d{1,6}|O)", code):
+        raise ValueError(f"labels of dtype {code!r}")
+    if "U" in code and int(code[2:]) > max(1, *map(len, values)):
+        raise ValueError(f"labels of dtype {code!r} that are shorter")
+    labels = np.empty(len(values), dtype=code)
+    labels[:] = values
+    if len(labels) < 2 or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
+        raise ValueError("a classifier has two classes or more")
+    return labels
 
 
 def missing(y: NDArray[Any]) -> NDArray[np.bool_]:
