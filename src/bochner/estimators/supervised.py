@@ -26,6 +26,7 @@ from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, 
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
 from bochner.estimators.reopened import kept, revive
 from bochner.estimators.selecting import Options, learn
+from bochner.estimators.sweeping import SweepingMixin
 from bochner.model import Model
 from bochner.run import Journal
 from bochner.saved import opened
@@ -41,7 +42,7 @@ SMALL = 1 << 24
 
 
 #: outcomes that a user asked for or need not hear of
-_QUIET = (Outcome.CONVERGED, Outcome.APPROXIMATE)
+_QUIET = (Outcome.CONVERGED, Outcome.EARLY, Outcome.APPROXIMATE)
 _AGAIN = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
 
 
@@ -51,7 +52,7 @@ def _updatable(estimator: Any) -> bool:
     return True
 
 
-class KernelPredictor(ReducedMixin, KernelEstimator):
+class KernelPredictor(SweepingMixin, ReducedMixin, KernelEstimator):
     """What KernelRegressor and KernelClassifier share.
 
     Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
@@ -146,6 +147,10 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         return Options.of(self).by_kernel
 
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        way = self._way(source)
+        if way.solver != "moments":
+            self._learn_by_sweeps(source, sample, way, progress)
+            return
         if (how := self._reduction) is not None:
             flow = self._flow(source, self.targets_)
             sweep = partial(self._sweep, flow, progress, f"{type(self).__name__}, first of two passes")
@@ -161,7 +166,8 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
         flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)
         with self._timed("sweeping"):
-            return self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
+            found: Moments = self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
+        return found
 
     def _empty(self) -> Moments:
         return Moments(self._gathered.width, self.targets_.outputs, folds=self._folds.count)
