@@ -70,7 +70,7 @@ class Model:
             # Scaled before it is rounded: a large mean would take the digits of float32.
             scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
             try:
-                yield self.drawn(scaled)
+                yield self.drawn.laid(scaled)
             except DataError as error:
                 raise error.located(first + part.start, self.schema.names) from None
 

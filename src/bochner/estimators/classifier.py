@@ -48,9 +48,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         others sweep the rows some ten to twenty times for a penalty; with alpha="cv" one fold is held out to
         choose it along a path.
 
-    solver : "auto", "moments", "sweeps" or "stochastic"
-        "stochastic" is for the impatient: one approximate pass of averaged stochastic gradients for a loss
-        other than "squared".
+    solver : "auto", "moments", "sweeps", "blocks" or "stochastic"
+        As for ``KernelRegressor``; losses other than "squared" always sweep.  "stochastic" is for the
+        impatient: one approximate pass of averaged stochastic gradients for a loss other than "squared".
 
     calibrate : bool
         Whether scores become log-odds, by a slope and a bias for each class that are fitted on held-out
@@ -58,7 +58,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         none.  Updates keep the calibration.
 
     sweep_tol, max_sweeps : float, int
-        Sweeps end when the norm of the gradient is this share of that at zero, or after so many.
+        Sweeps end when the norm of the gradient is this share of that at zero (for the squared loss: when the
+        objective is within this share of its minimum), or after so many.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
     """
 
     classify = True
-    solvers = ("auto", "moments", "sweeps", "stochastic")
+    solvers = ("auto", "moments", "sweeps", "blocks", "stochastic")
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
+        memory: int = 8 << 30,
         random_state: Any = None,
         n_jobs: int | None = None,
     ):
@@ -113,6 +115,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
+        self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -122,8 +125,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
             raise SolverError(f"loss is one of {', '.join(LOSSES)}; got {self.loss!r}")
         if self.solver == "moments" and self.loss != "squared":
             raise SolverError(f"only the squared loss is solved from moments, not {self.loss}; use solver='auto'")
-        if self.solver in ("sweeps", "stochastic") and self.loss == "squared":
-            raise SolverError(f"solver={self.solver!r} is for other losses than the squared one; use solver='auto'")
+        if self.solver == "blocks" and self.loss != "squared":
+            raise SolverError(f"blocks are for the squared loss, not {self.loss}; use solver='auto'")
+        if self.solver == "stochastic" and self.loss == "squared":
+            raise SolverError("solver='stochastic' is for other losses than the squared one; use solver='auto'")
         if isinstance(self.n_features, (list, tuple)) and self.loss != "squared":
             raise SolverError("numbers of features are compared for the squared loss only; give one as n_features")
 

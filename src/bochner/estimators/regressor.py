@@ -30,8 +30,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         The number of features; "auto" is the power of two next to the number of rows, at most 2048, or
         with ``tol`` the least for which the measured kernel error is below it.  Of a list, exact
         cross-validation picks one, after one pass with the largest.
-    solver : "auto" or "moments"
-        How coefficients are found; the report says which way was taken.
+    solver : "auto", "moments", "sweeps" or "blocks"
+        How coefficients are found.  "moments": one pass, exact cross-validation, exact updates.  "sweeps":
+        conjugate gradients over some ten to twenty sweeps, for thousands of features; a penalty is chosen on
+        one held-out fold.  "blocks": a block of features at a time, for more than memory holds otherwise.
+        "auto" goes by rows, features and memory; the report says which way was taken, and why.
+    sweep_tol, max_sweeps : float, int
+        Sweeps end when the objective is within this share of its minimum, or after so many.
+    memory : int
+        Bytes that moments, or a preconditioner, may take.
     map : FeatureMap or Drawn, optional
         A recipe, or a map that was drawn before, to use instead of the default choice.
     alpha : "cv", "gcv", "evidence", float or list of float
@@ -70,7 +77,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
 
     classify = False
     loss = "squared"
-    solvers = ("auto", "moments")
+    solvers = ("auto", "moments", "sweeps", "blocks")
 
     def __init__(
         self,
@@ -87,7 +94,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         weights: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
+        sweep_tol: float = 1e-4,
+        max_sweeps: int = 100,
         precision: str = "auto",
+        memory: int = 8 << 30,
         random_state: Any = None,
         n_jobs: int | None = None,
     ):
@@ -103,7 +113,10 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.weights = weights
         self.folds = folds
         self.scaling = scaling
+        self.sweep_tol = sweep_tol
+        self.max_sweeps = max_sweeps
         self.precision = precision
+        self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
 
