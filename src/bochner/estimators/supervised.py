@@ -285,7 +285,10 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
 
     # ---- predicting -------------------------------------------------------------------------------
     def _told(self, X: Any, form: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-        """What the model tells of every row, chunk by chunk; errors number rows as the source does."""
+        """What the model tells of every row, chunk by chunk; errors number rows as the source does.
+
+        ``form`` looks the model up when it is called: before a fit there is none, which is told first.
+        """
         check_is_fitted(self, "model_")
         found = []
         for chunk in self._source(X, reset=False).chunks():
@@ -297,7 +300,7 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or numbers for the rows of an array, a table or a source."""
-        return self._told(X, self.model_.predict)
+        return self._told(X, lambda rows: self.model_.predict(rows))
 
     def _compared(self, source: Source) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
         """Targets, predictions and weights of the labelled rows of a source."""
@@ -313,4 +316,4 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
         return y[known], predicted[known], None if weight is None else weight[known]
 
     def _outputs(self, X: Any) -> Float64:
-        return self._told(X, self.model_.outputs)
+        return self._told(X, lambda rows: self.model_.outputs(rows))
