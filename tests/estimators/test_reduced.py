@@ -184,6 +184,22 @@ def test_both_passes_can_be_resumed(tmp_path):
         regressor(map=BOTH, pca=Reduction(10, each=7, memory=1000)).fit(X, y, checkpoint=tmp_path)
 
 
+def test_a_saved_model_knows_its_components(tmp_path):
+    model = regressor(alpha=PATH, pca="cv").fit(X, SOME)
+    model.save(tmp_path / "one", moments=True)
+    again = KernelRegressor.load(tmp_path / "one")
+    for found, wanted in zip(again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    assert again.pca_.rank == model.pca_.rank
+    model.partial_fit(X[:50] + 0.1, y[:50])
+    assert relative(again.partial_fit(X[:50] + 0.1, y[:50]).coef_, model.coef_) < 1e-9
+    staged = regressor(map=BOTH, pca=Reduction(10, each=8, memory=1000)).fit(X, y)
+    with pytest.raises(SolverError, match="two passes"):
+        staged.save(tmp_path / "two", moments=True)
+    staged.save(tmp_path / "two")
+    np.testing.assert_allclose(KernelRegressor.load(tmp_path / "two").predict(X), staged.predict(X), atol=1e-10)
+
+
 def test_stages_need_several_kernels():
     with pytest.raises(SolverError, match="sums of kernels"):
         regressor(pca=Reduction(10, each=8)).fit(X, y)

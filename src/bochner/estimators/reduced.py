@@ -232,6 +232,14 @@ def after_pca(moments: Moments, alpha: Any, noise: float, how: Reduction, drawn:
     return learnt if stage.drawn is None else _folded(learnt, stage.drawn)
 
 
+def remembered(moments: Moments, how: Reduction, drawn: Drawn, noise: float, rank: int) -> Reduced:
+    """The components that a model of these moments was learnt on, in one pass and with that rank."""
+    total = moments.total()
+    rows = moments.total(unlabelled=how.unlabelled)
+    kept = staged(rows, how, drawn, Stage(why="as saved"), noise).components.leading(rank)
+    return Reduced(kept, total.transformed(kept.basis), "as saved")
+
+
 def told(kept: Components, found: Components) -> str:
     """How many components are kept, and of what."""
     share = f"{100.0 * kept.ratio.sum():.1f} %"

@@ -11,7 +11,7 @@ import numpy as np
 
 from bochner.arrays import frozen
 from bochner.errors import FileError, SolverError
-from bochner.estimators.reduced import Reduction, Stage
+from bochner.estimators.reduced import Reduction, Stage, remembered
 from bochner.kernels import Kernel
 from bochner.model import Model
 from bochner.saved import Opened, save
@@ -38,6 +38,7 @@ def kept(estimator: Any, path: str | PathLike[str], moments: bool) -> None:
         "promoted": estimator._promoted,
         "penalty": estimator.alpha_,
         "streamed": estimator._streamed,
+        "rank": None if estimator.pca_ is None else estimator.pca_.rank,
         "factors": None if estimator._factors is None else estimator._factors.tolist(),
         "report": str(estimator.report_),
     }
@@ -91,4 +92,8 @@ def _revive(estimator: Any, model: Model, moments: Moments | None, more: Mapping
     if estimator.classify:
         estimator.calibration_ = model.calibration
     estimator._stage, estimator._reduced, estimator.pca_ = Stage(), None, None
+    rank = more.get("rank")
+    if rank is not None and moments is not None:
+        estimator._reduced = remembered(moments, estimator._reduction, model.drawn, estimator._noise, int(rank))
+        estimator.pca_ = estimator._reduced.components
     estimator._seconds = {}
