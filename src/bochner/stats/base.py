@@ -19,7 +19,8 @@ S = TypeVar("S", bound="Statistic")
 class Batch:
     """Features of some rows of one fold, by ascending class where targets are classes.
 
-    ``Z`` belongs to whoever gets the batch, and may be overwritten.  ``target`` holds class codes (n,),
+    ``Z`` belongs to whoever gets the batch until ``update`` ends, and may be overwritten: the next batch
+    takes its place.  ``target`` holds class codes (n,),
     numbers (n, k), or None where the rows are unlabelled.
     """
 
