@@ -202,9 +202,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Float64:
         """Scores: one for each class, or one in all for two classes (> 0 is the second)."""
-        return self._told(X, self.model_.decision)
+        return self._told(X, lambda rows: self.model_.decision(rows))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64:
         """Probabilities of the classes: of the logistic model, or of calibrated scores."""
-        return self._told(X, self.model_.probabilities)
+        return self._told(X, lambda rows: self.model_.probabilities(rows))

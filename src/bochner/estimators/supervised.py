@@ -297,7 +297,7 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or numbers for the rows of an array, a table or a source."""
-        return self._told(X, self.model_.predict)
+        return self._told(X, lambda rows: self.model_.predict(rows))
 
     def _compared(self, source: Source) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
         """Targets, predictions and weights of the labelled rows of a source."""
@@ -313,4 +313,4 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
         return y[known], predicted[known], None if weight is None else weight[known]
 
     def _outputs(self, X: Any) -> Float64:
-        return self._told(X, self.model_.outputs)
+        return self._told(X, lambda rows: self.model_.outputs(rows))
