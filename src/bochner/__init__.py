@@ -11,6 +11,7 @@ _HOMES = {
     "KernelCCA": "bochner.estimators",
     "KernelClassifier": "bochner.estimators",
     "KernelFeatures": "bochner.estimators",
+    "KernelKMeans": "bochner.estimators",
     "KernelPCA": "bochner.estimators",
     "KernelRegressor": "bochner.estimators",
     "Reduction": "bochner.estimators",

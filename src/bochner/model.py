@@ -16,6 +16,7 @@ from bochner.solvers import Solution
 from bochner.solvers.calibrate import Calibration, for_each_class
 from bochner.solvers.losses import LOSSES
 from bochner.sources import Scaling, Schema, Source
+from bochner.sources.scan import is_table, scan
 from bochner.stats import Classes, Numbers, Targets
 
 #: bytes of a tile of features: what is formed of Z at any one time
@@ -44,9 +45,24 @@ class Model:
         found = [self.solution.decision(Z) for Z in self._features(X)]
         return np.concatenate(found) if found else np.empty((0, self.solution.coef.shape[1]))
 
+    def pieces(self, X: Any) -> Iterator[Matrix]:
+        """Rows as the model takes them: of an array, of a table or a source by its schema, in pieces."""
+        source = X if isinstance(X, Source) else scan(X) if self.schema.columns and is_table(X) else None
+        if source is None:
+            yield as_rows(X).values
+        else:
+            for chunk in source.with_schema(self.schema).settle().chunks():
+                yield chunk.X
+
     def _features(self, X: Any) -> Iterator[Float]:
         """Features of the rows, tile by tile."""
-        values: Matrix = as_rows(X).values
+        first = 0
+        for values in self.pieces(X):
+            yield from self._tiles(values, first)
+            first += values.shape[0]
+
+    def _tiles(self, values: Matrix, first: int) -> Iterator[Float]:
+        """Features of rows of which ``first`` is the number of the first one."""
         if values.shape[1] != self.drawn.d:
             raise DataError(f"the model was fitted on {self.drawn.d} columns, the rows have {values.shape[1]}")
         size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
@@ -54,9 +70,9 @@ class Model:
             # Scaled before it is rounded: a large mean would take the digits of float32.
             scaled = self.scaling.apply(values[part]).astype(self.dtype, copy=False)
             try:
-                yield self.drawn(scaled)
+                yield self.drawn.laid(scaled)
             except DataError as error:
-                raise error.located(part.start, self.schema.names) from None
+                raise error.located(first + part.start, self.schema.names) from None
 
     def spread(self, X: Any, mean: Float64, factor: Float64) -> Float64:
         """‖(z(x) − mean) @ factor‖² of every row, tile by tile."""
@@ -92,11 +108,6 @@ class Model:
         if self.calibration is not None:
             return self.calibration.probabilities(for_each_class(out))
         return LOSSES[self.loss].probabilities(out)
-
-    def batches(self, source: Source) -> Iterator[NDArray[Any]]:
-        """Predictions for the rows of a source, chunk by chunk."""
-        for chunk in source.chunks():
-            yield self.predict(chunk.X)
 
     def with_solution(self, solution: Solution) -> Model:
         """The same model with other coefficients."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,31 +83,51 @@ def revived(path: Any, about: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         raise FileError(f"{path} describes a model that does not fit into memory") from None
 
 
-def load_moments(path: str | os.PathLike[str]) -> Moments:
-    """The moments of a file of their own, or those that a model carries."""
+@dataclass(frozen=True)
+class Opened:
+    """All that a model file holds."""
+
+    model: Model
+    #: where the file carries them
+    moments: Moments | None
+    #: what was kept with the model, by name
+    more: dict[str, Any]
+
+
+def opened(path: str | os.PathLike[str], limit: int = LIMIT) -> Opened:
+    """A model with its moments and what else was kept with it."""
+    about, arrays = tensors.read(path)
+    _require(path, about, _MODEL)
+    return Opened(revived(path, about, arrays, limit), _moments(path, arrays), _more(about))
+
+
+def load_moments(path: str | os.PathLike[str]) -> tuple[Moments, dict[str, Any]]:
+    """The moments of a file of their own, or those that a model carries, and what was kept with them."""
     about, arrays = tensors.read(path)
     _require(path, about, _MODEL, _MOMENTS)
-    kept = {name.removeprefix("moments/"): array for name, array in arrays.items() if name.startswith("moments/")}
-    if not kept:
+    found = _moments(path, arrays)
+    if found is None:
         raise FileError(f"{path} carries no moments; save the model with them to update it later")
+    return found, _more(about)
+
+
+def _moments(path: Any, arrays: Mapping[str, NDArray[Any]]) -> Moments | None:
+    kept = {name.removeprefix("moments/"): array for name, array in arrays.items() if name.startswith("moments/")}
     try:
-        return Moments.from_arrays(kept)
+        return Moments.from_arrays(kept) if kept else None
     except BochnerError as error:
         raise FileError(f"{path}: {error}") from None
+
+
+def _more(about: Mapping[str, Any]) -> dict[str, Any]:
+    more = about.get("more")
+    return more if isinstance(more, dict) else {}
 
 
 def save_moments(moments: Moments, path: str | os.PathLike[str], **more: Any) -> None:
     """Write moments alone: what other machines merge and solve, without any row."""
     arrays = {f"moments/{name}": array for name, array in moments.to_arrays().items()}
     tensors.write(path, {"what": _MOMENTS, "version": VERSION, "more": more}, arrays)
-
-
-def more_of(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What was kept with a model or with moments, by name."""
-    about, _ = tensors.read(path)
-    _require(path, about, _MODEL, _MOMENTS)
-    more = about.get("more")
-    return more if isinstance(more, dict) else {}
 
 
 def _require(path: Any, about: Mapping[str, Any], *kinds: str) -> None:

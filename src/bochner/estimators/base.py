@@ -93,10 +93,17 @@ class KernelEstimator(RowsEstimator):
             self.scaling_ = self._learn_scaling(source, scaling_for(kernel) if scaling == "auto" else scaling)
             rows = Rows(self.scaling_.apply(sample.X), source.schema.names)
             if recipe is None:
-                recipe = features.choose(kernel, width, source.d, tol=self.tol, sample=rows, seed=seed)
+                recipe = features.choose(
+                    kernel, width, source.d, tol=self.tol, sample=rows, seed=seed, separate=self._separate
+                )
             self.drawn_ = recipe.draw(source.d, seed, sample=rows)
         self.map_, self.kernel_ = self.drawn_.map, self.drawn_.kernel
         return sample
+
+    @property
+    def _separate(self) -> bool:
+        """Whether every kernel of a sum needs columns of its own."""
+        return False
 
     def _width(self, rows: int | None) -> Any:
         """The number of features to draw: of several that are compared, the largest."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from bochner.estimators.search import Search
+from bochner.estimators.selecting import Selection
 from bochner.solvers import Outcome, Surface
 
 
@@ -35,6 +36,8 @@ class Report:
     #: principal components that were kept, and their number
     pca: str = ""
     rank: int | None = None
+    #: which kernels of a sum matter, where a penalty or weights told
+    selection: Selection | None = None
     #: what else a solver found
     notes: tuple[str, ...] = ()
     #: of each stage
@@ -66,6 +69,9 @@ class Report:
         if self.outcome is not Outcome.CONVERGED:
             lines.append(f"outcome   {self.outcome.value}: {self.outcome.advice}")
         lines += [f"note      {note}" for note in self.notes]
+        if self.selection is not None:
+            lines.append("members   by the share of the variance of the targets that each explains:")
+            lines += [f"          {member}" for member in self.selection.members]
         if self.search is not None:
             lines.append("kernels   tried on a sample, held-out error as a share of the variance:")
             lines += [f"          {candidate}" for candidate in self.search.tried]

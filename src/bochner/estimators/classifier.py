@@ -46,9 +46,9 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         others sweep the rows some ten to twenty times for a penalty; with alpha="cv" one fold is held out to
         choose it along a path.
 
-    solver : "auto", "moments", "sweeps" or "stochastic"
-        "stochastic" is for the impatient: one approximate pass of averaged stochastic gradients for a loss
-        other than "squared".
+    solver : "auto", "moments", "sweeps", "blocks" or "stochastic"
+        As for ``KernelRegressor``; losses other than "squared" always sweep.  "stochastic" is for the
+        impatient: one approximate pass of averaged stochastic gradients for a loss other than "squared".
 
     calibrate : bool
         Whether scores become log-odds, by a slope and a bias for each class that are fitted on held-out
@@ -56,7 +56,8 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         none.  Updates keep the calibration.
 
     sweep_tol, max_sweeps : float, int
-        Sweeps end when the norm of the gradient is this share of that at zero, or after so many.
+        Sweeps end when the norm of the gradient is this share of that at zero (for the squared loss: when the
+        objective is within this share of its minimum), or after so many.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
     """
 
     classify = True
-    solvers = ("auto", "moments", "sweeps", "stochastic")
+    solvers = ("auto", "moments", "sweeps", "blocks", "stochastic")
 
     def __init__(
         self,
@@ -82,12 +83,16 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         tol: float | None = None,
         alpha: Any = "cv",
         pca: Any = None,
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         calibrate: bool = True,
         sweep_tol: float = 1e-3,
         max_sweeps: int = 100,
         folds: int = 5,
         scaling: str | Scaling = "auto",
         precision: str = "auto",
+        memory: int = 8 << 30,
         random_state: Any = None,
         n_jobs: int | None = None,
     ):
@@ -99,12 +104,16 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
         self.tol = tol
         self.alpha = alpha
         self.pca = pca
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.calibrate = calibrate
         self.sweep_tol = sweep_tol
         self.max_sweeps = max_sweeps
         self.folds = folds
         self.scaling = scaling
         self.precision = precision
+        self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -114,8 +123,10 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
             raise SolverError(f"loss is one of {', '.join(LOSSES)}; got {self.loss!r}")
         if self.solver == "moments" and self.loss != "squared":
             raise SolverError(f"only the squared loss is solved from moments, not {self.loss}; use solver='auto'")
-        if self.solver in ("sweeps", "stochastic") and self.loss == "squared":
-            raise SolverError(f"solver={self.solver!r} is for other losses than the squared one; use solver='auto'")
+        if self.solver == "blocks" and self.loss != "squared":
+            raise SolverError(f"blocks are for the squared loss, not {self.loss}; use solver='auto'")
+        if self.solver == "stochastic" and self.loss == "squared":
+            raise SolverError("solver='stochastic' is for other losses than the squared one; use solver='auto'")
         if isinstance(self.n_features, (list, tuple)) and self.loss != "squared":
             raise SolverError("numbers of features are compared for the squared loss only; give one as n_features")
 
@@ -182,11 +193,18 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
             raise AttributeError("classes_ is known after fit")
         return self.targets_.labels  # type: ignore[attr-defined, no-any-return]
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of right labels; a source brings its own target and weights."""
+        if not isinstance(X, Source):
+            return float(super().score(X, y, sample_weight))
+        target, predicted, weight = self._compared(X)
+        return float(np.average([a == b for a, b in zip(target, predicted, strict=True)], weights=weight))
+
     def decision_function(self, X: Any) -> Float64:
         """Scores: one for each class, or one in all for two classes (> 0 is the second)."""
-        return np.concatenate([self.model_.decision(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.decision)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64:
         """Probabilities of the classes: of the logistic model, or of calibrated scores."""
-        return np.concatenate([self.model_.probabilities(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.probabilities)

@@ -48,6 +48,10 @@ class Learnt:
     without: Callable[[], Mapping[int, Solution]] | None = None
     #: the principal components that were learnt on, where there are any
     reduced: Reduced | None = None
+    #: what became of the kernels of a sum, where that was asked for
+    selection: Any = None
+    #: what weights of kernels multiply each feature by
+    factors: Float64 | None = None
 
 
 def penalties_of(alpha: Any, part: Part) -> Float64:

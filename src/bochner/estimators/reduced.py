@@ -17,7 +17,6 @@ from bochner.errors import SolverError
 from bochner.estimators.learning import Learnt, by_criterion, penalties_of
 from bochner.features import Drawn
 from bochner.features.pca import Blockwise
-from bochner.run import Flow
 from bochner.solvers import Prepared, Solution, ridge
 from bochner.solvers import pca as solver
 from bochner.solvers.pca import Components
@@ -131,7 +130,7 @@ def first_stage(
     """Whether a sum of kernels takes one pass or two; the first of two is made here, by ``sweep``."""
     if how.each is None:
         return Stage()
-    blocks = drawn.blocks
+    blocks = drawn.block_widths()
     if len(blocks) < 2:
         raise SolverError(f"each= is for sums of kernels, whose maps stand side by side; {drawn.kernel} has one map")
     joint = 2 * Moments(drawn.width, outputs, folds=folds).nbytes  # a total, and what a thread adds to it
@@ -163,11 +162,11 @@ def staged(rows: Part, how: Reduction, drawn: Drawn, stage: Stage, noise: float)
     """The components of rows, from the moments that ``stage`` made to be collected."""
     if how.each is None:
         return Staged(solver.principal(rows), None, None, "")
-    blocks = (stage.drawn or drawn).blocks
+    blocks = (stage.drawn or drawn).block_widths()
     starts = np.cumsum([0, *blocks])
     each = stage.each or sizes_of([within(rows, a, b) for a, b in pairwise(starts)], how.each, noise)
     found = solver.principal(rows, blocks, each)
-    kept, of = (" + ".join(f"{n:,}" for n in sizes) for sizes in (each, drawn.blocks))
+    kept, of = (" + ".join(f"{n:,}" for n in sizes) for sizes in (each, drawn.block_widths()))
     why = f"; first {kept} of {of}: {stage.why}"
     return Staged(replace(found, trace=found.trace / stage.share), blocks, each, why)
 
@@ -297,8 +296,6 @@ class ReducedMixin:
     pca_: Components | None
     _stage: Stage
     _reduced: Reduced | None
-    _flow: Callable[..., Flow]
-    _sweep: Callable[..., Sweep]
 
     @property
     def _reduction(self) -> Reduction | None:
@@ -309,12 +306,14 @@ class ReducedMixin:
         """The map whose moments are collected."""
         return self._stage.drawn or self.drawn_
 
-    def _require_reduction(self, loss: str, n_features: Any) -> None:
+    def _require_reduction(self, loss: str, solver: str, n_features: Any) -> None:
         if self._reduction is None:
             return
         if loss != "squared":
             raise SolverError(
                 f"pca is for the squared loss, which moments decide; for the {loss} loss put KernelPCA in a pipeline"
             )
+        if solver not in ("auto", "moments"):
+            raise SolverError(f"pca is found from moments, not with solver={solver!r}; use solver='auto'")
         if isinstance(n_features, (list, tuple)):
             raise SolverError("pca compares ranks of one map; give one number as n_features")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from bochner.arrays import Float64
@@ -14,7 +15,7 @@ from bochner.errors import SolverError
 from bochner.estimators.supervised import KernelPredictor
 from bochner.features import Drawn, FeatureMap
 from bochner.solvers.ridge import Prepared
-from bochner.sources import Scaling
+from bochner.sources import Scaling, Source
 
 
 class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
@@ -28,8 +29,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         The number of features; "auto" is the power of two next to the number of rows, at most 2048, or
         with ``tol`` the least for which the measured kernel error is below it.  Of a list, exact
         cross-validation picks one, after one pass with the largest.
-    solver : "auto" or "moments"
-        How coefficients are found; the report says which way was taken.
+    solver : "auto", "moments", "sweeps" or "blocks"
+        How coefficients are found.  "moments": one pass, exact cross-validation, exact updates.  "sweeps":
+        conjugate gradients over some ten to twenty sweeps, for thousands of features; a penalty is chosen on
+        one held-out fold.  "blocks": a block of features at a time, for more than memory holds otherwise.
+        "auto" goes by rows, features and memory; the report says which way was taken, and why.
+    sweep_tol, max_sweeps : float, int
+        Sweeps end when the objective is within this share of its minimum, or after so many.
+    memory : int
+        Bytes that moments, or a preconditioner, may take.
     map : FeatureMap or Drawn, optional
         A recipe, or a map that was drawn before, to use instead of the default choice.
     alpha : "cv", "gcv", "evidence", float or list of float
@@ -39,6 +47,14 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         Learn on principal components of the features instead of on all: how many, or the share of the variance,
         or "cv" or a list to choose their number by exact cross-validation too.  Rows without a target help to
         find them; ``Reduction`` has more options.  Predicting costs no more.
+    penalty : "ridge", "lasso", "elasticnet" or "group"
+        "lasso" is ½ Σ w (t − f)² + alpha ‖v‖₁, where scikit-learn's alpha is this one over Σ w; "elasticnet"
+        is ½ Σ w (t − f)² + alpha (l1_ratio ‖v‖₁ + ½ (1 − l1_ratio) ‖v‖²).  They select features.  "group"
+        selects kernels of a sum, k1 + k2 + …, for all targets together: ½ Σ w (t − f)² + alpha Σ_j s_j ‖v_j‖ with
+        s_j² the variance of the features of kernel j.  ``report_.selection`` says which are in.
+    weights : None, "cv" or list of float
+        Of the kernels of a sum, with penalty="ridge": "cv" chooses them together with the penalty by exact
+        cross-validation from the moments of one pass.  The coefficients have them in them.
     folds : int
         The number of folds of cross-validation.
     scaling : "auto", "none", "norm", "l1", "standard" or Scaling
@@ -60,7 +76,7 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
 
     classify = False
     loss = "squared"
-    solvers = ("auto", "moments")
+    solvers = ("auto", "moments", "sweeps", "blocks")
 
     def __init__(
         self,
@@ -72,9 +88,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         tol: float | None = None,
         alpha: Any = "cv",
         pca: Any = None,
+        penalty: str = "ridge",
+        l1_ratio: float = 0.5,
+        weights: Any = None,
         folds: int = 5,
         scaling: str | Scaling = "auto",
+        sweep_tol: float = 1e-4,
+        max_sweeps: int = 100,
         precision: str = "auto",
+        memory: int = 8 << 30,
         random_state: Any = None,
         n_jobs: int | None = None,
     ):
@@ -85,9 +107,15 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         self.tol = tol
         self.alpha = alpha
         self.pca = pca
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
+        self.weights = weights
         self.folds = folds
         self.scaling = scaling
+        self.sweep_tol = sweep_tol
+        self.max_sweeps = max_sweeps
         self.precision = precision
+        self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -106,18 +134,29 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         mean = super().predict(X)
         if not return_std:
             return mean
+        if self.penalty != "ridge":
+            raise SolverError(f"a standard deviation is known for penalty='ridge', not for {self.penalty!r}")
         if self.alpha_ <= 0.0:
             raise SolverError("a standard deviation needs a penalty > 0: it is the prior of the coefficients")
         if self._reduced is None:
-            prepared = Prepared(self._kept().total(), self._noise)
-            centre, factor = prepared.part.mean, prepared.spread(self.alpha_)
+            total = self._kept().total()
+            roots = np.ones(total.width) if self._factors is None else self._factors
+            prepared = Prepared(total.scaled(roots), self._noise)
+            centre, factor = total.mean, roots[:, None] * prepared.spread(self.alpha_)
         else:
             prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
         n = prepared.part.weight
-        relative = np.concatenate([self.model_.spread(rows, centre, factor) for rows in self._rows_of(X)])
+        relative = self._told(X, lambda rows: self.model_.spread(rows, centre, factor))
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² of the predictions; a source brings its own target and weights."""
+        if not isinstance(X, Source):
+            return float(super().score(X, y, sample_weight))
+        target, predicted, weight = self._compared(X)
+        return float(r2_score(target.astype(float), predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

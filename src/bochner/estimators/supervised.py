@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bochner.arrays import Float64
@@ -24,31 +23,27 @@ from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
+from bochner.estimators.selecting import Options, learn
+from bochner.estimators.sweeping import SweepingMixin
+from bochner.estimators.updating import UpdatingMixin
 from bochner.model import Model
 from bochner.run import Journal
-from bochner.saved import save
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
-from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
+from bochner.stats.targets import missing
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
 
 
 #: outcomes that a user asked for or need not hear of
-_QUIET = (Outcome.CONVERGED, Outcome.APPROXIMATE)
+_QUIET = (Outcome.CONVERGED, Outcome.EARLY, Outcome.APPROXIMATE)
 _AGAIN = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
 
 
-def _updatable(estimator: Any) -> bool:
-    if estimator.loss != "squared":
-        raise AttributeError(f"a model of the {estimator.loss} loss is not made from moments and cannot be updated")
-    return True
-
-
-class KernelPredictor(ReducedMixin, KernelEstimator):
+class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimator):
     """What KernelRegressor and KernelClassifier share.
 
     Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
@@ -62,10 +57,13 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
     solver: str
     alpha: Any
     folds: int
+    penalty: str
+    l1_ratio: float
+    weights: Any
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
-    report_: Report
+    report_: Report | str
     moments_: Moments | None
     targets_: Targets
 
@@ -118,6 +116,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         self.targets_, self._folds = targets, Folds(self.folds, seed)
         with self._timed("choosing kernel and map"):
             sample = self._draw(source, seed, targets)
+        Options.of(self).require_sum(self.kernel_, len(self.drawn_.blocks()))
         small = source.n_rows is not None and source.n_rows * self.drawn_.width <= SMALL
         self.dtype_ = ("float64" if small else "float32") if self.precision == "auto" else self.precision
         self._promoted = False
@@ -128,10 +127,21 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             raise SolverError(f'precision is "auto", "float32" or "float64", got {self.precision!r}')
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
-        self._require_reduction(self.loss, self.n_features)
+        options = Options.of(self)
+        self._require_reduction(self.loss, self.solver, self.n_features)
+        if self._reduction is not None and not options.plain:
+            raise SolverError("pca goes with penalty='ridge' and without weights of kernels")
         self._stage = Stage()
 
+    @property
+    def _separate(self) -> bool:
+        return Options.of(self).by_kernel
+
     def _learn(self, source: Source, sample: Chunk, progress: bool) -> None:
+        way = self._way(source)
+        if way.solver != "moments":
+            self._learn_by_sweeps(source, sample, way, progress)
+            return
         if (how := self._reduction) is not None:
             flow = self._flow(source, self.targets_)
             sweep = partial(self._sweep, flow, progress, f"{type(self).__name__}, first of two passes")
@@ -147,7 +157,8 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
     def _collect(self, source: Source, first: int, progress: bool) -> Moments:
         flow = self._flow(source, self.targets_, self._folds, first=first, promoted=self._promoted)
         with self._timed("sweeping"):
-            return self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
+            found: Moments = self._sweep(flow.with_drawn(self._gathered), progress)(self._empty())
+        return found
 
     def _empty(self) -> Moments:
         return Moments(self._gathered.width, self.targets_.outputs, folds=self._folds.count)
@@ -177,19 +188,21 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         widths = shares_of(moments.width) if self.map_.prefix_stable else [moments.width]
         if choose:
             widths = sorted({min(int(size), moments.width) for size in self.n_features})
+        plain = Options.of(self).plain
         with self._timed("solving"):
-            learnt = from_moments(moments, self.alpha, self._noise, widths, choose)
-        if source is not None and learnt.hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
-            learnt = self._sharp(source, progress, self.alpha, widths, choose)
+            learnt = self._chosen(widths, choose)
+        hidden = learnt.hidden or (not plain and learnt.solution.outcome is Outcome.BELOW_PRECISION)
+        if source is not None and hidden and self.precision == "auto" and self._noise == FLOAT32_NOISE:
+            learnt = self._sharp(source, progress, widths, choose)
         if learnt.width < moments.width:
             self._narrow(learnt.width)
-        below = learnt.solution.outcome is Outcome.BELOW_PRECISION
+        below = plain and learnt.solution.outcome is Outcome.BELOW_PRECISION
         if source is not None and below and self._noise == FLOAT32_NOISE:
             flow = self._flow(source, self.targets_, self._folds, promoted=True)
             with self._timed("refining"):
                 learnt = refined(learnt, self._sweep(flow, progress), self._kept().total())
             if learnt.solution.outcome is Outcome.BELOW_PRECISION:
-                again = self._sharp(source, progress, learnt.penalty, [learnt.width])
+                again = self._sharp(source, progress, [learnt.width], alpha=learnt.penalty)
                 learnt = replace(learnt, solution=again.solution, notes=again.notes, without=again.without)
         self._settle(learnt, sample)
 
@@ -205,11 +218,19 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
         return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
-    def _sharp(self, source: Source, progress: bool, alpha: Any, widths: list[int], choose: bool = False) -> Learnt:
+    def _chosen(self, widths: list[int], choose: bool = False, alpha: Any = None) -> Learnt:
+        options, alpha = Options.of(self), self.alpha if alpha is None else alpha
+        if options.plain:
+            return from_moments(self._kept(), alpha, self._noise, widths, choose)
+        return learn(options, self._kept(), self.drawn_.blocks(), alpha, self._noise, self._names())
+
+    def _sharp(
+        self, source: Source, progress: bool, widths: list[int], choose: bool = False, alpha: Any = None
+    ) -> Learnt:
         """What is learnt from moments that are gathered again in float64."""
         self._promoted = True
         self.moments_ = self._collect(source, 0, progress)
-        learnt = from_moments(self._kept(), alpha, self._noise, widths, choose)
+        learnt = self._chosen(widths, choose, alpha)
         return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
     def _narrow(self, width: int) -> None:
@@ -229,7 +250,7 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
         self.model_ = Model(
             self._schema, self.scaling_, self.drawn_, self.targets_, solution, self.loss, dtype=self.dtype_
         )
-        self.alpha_ = learnt.penalty
+        self.alpha_, self._factors = learnt.penalty, learnt.factors
         self._reduced = learnt.reduced
         self.pca_ = None if learnt.reduced is None else learnt.reduced.components
         self.coef_, self.intercept_ = solution.coef.T, solution.intercept
@@ -255,102 +276,41 @@ class KernelPredictor(ReducedMixin, KernelEstimator):
             folds=self._folds.count,
             surface=learnt.surface,
             search=self.search_,
+            selection=learnt.selection,
             notes=learnt.notes,
             pca="" if learnt.reduced is None else learnt.reduced.why,
             rank=None if self.pca_ is None else self.pca_.rank,
             seconds=dict(self._seconds),
         )
 
-    # ---- updating ---------------------------------------------------------------------------------
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def collect(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        rows: Any = None,
-        first: int = 0,
-        progress: bool = False,
-    ) -> Moments:
-        """The moments of other rows under this estimator's map; the estimator does not change.
-
-        They can be computed anywhere, saved (``to_arrays``) and given to ``absorb``.  ``first`` is the
-        number of the first row, or ``rows`` the number of each: folds go by them.
-        """
-        check_is_fitted(self, "model_")
-        source = self._supervised(X, y, sample_weight, groups, reset=False)
-        if rows is not None:
-            source, first = Numbered(source, rows), 0
-        return self._collect(source, first, progress)
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def absorb(self, moments: Moments) -> Self:
-        """The model of all rows so far and those of other moments: what a fit on the union gives."""
-        check_is_fitted(self, "model_")
-        self.moments_ = self._kept() + moments
-        self.rows_seen_ += rows_of(moments)
-        self._solve(None)
-        return self
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        classes: Any = None,
-        *,
-        groups: Any = None,
-        progress: bool = False,
-    ) -> Self:
-        """Add rows: with the map and scaling of the first call, exactly what a fit on all rows gives.
-
-        The first call fits; ``classes`` then names all labels, where these rows lack some.
-        """
-        if hasattr(self, "model_"):
-            more = self.collect(X, y, sample_weight, groups=groups, first=self.rows_seen_, progress=progress)
-            self.absorb(more)
-            return self
-        source = self._supervised(X, y, sample_weight, groups, reset=True)
-        targets = learn_targets(source.targets(), self.classify) if classes is None else Classes(np.unique(classes))
-        self._fit(source, targets, progress)
-        return self
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None, *, rows: Any, groups: Any = None) -> Self:
-        """Take rows out again: what a fit without them gives, to rounding.
-
-        ``rows`` are the numbers that they had: their places among all rows that were fitted, from 0 on.
-        """
-        kept = self._kept() - self.collect(X, y, sample_weight, rows=rows, groups=groups)
-        if not kept.total().count:
-            raise DataError("these are all rows that the model has; a model of no rows is none")
-        self.moments_ = kept
-        self._solve(None)
-        return self
-
-    def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
-        """Write the model to a file for ``bochner.load``; with its moments it can be updated later."""
-        check_is_fitted(self, "model_")
-        save(self.model_, path, self._kept() if moments else None, report=str(self.report_))
-
-    def _kept(self) -> Moments:
-        if self.moments_ is None:
-            raise SolverError("this model was fitted without moments and cannot be updated; use solver='moments'")
-        return self.moments_
-
     # ---- predicting -------------------------------------------------------------------------------
-    def _rows_of(self, X: Any) -> Iterator[Any]:
-        """Rows in pieces, as they come."""
+    def _told(self, X: Any, form: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+        """What the model tells of every row, chunk by chunk; errors number rows as the source does."""
         check_is_fitted(self, "model_")
+        found = []
         for chunk in self._source(X, reset=False).chunks():
-            yield chunk.X
+            try:
+                found.append(form(chunk.X))
+            except DataError as error:
+                raise error.located(chunk.start) from None
+        return np.concatenate(found)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or numbers for the rows of an array, a table or a source."""
-        return np.concatenate([self.model_.predict(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.predict)
+
+    def _compared(self, source: Source) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
+        """Targets, predictions and weights of the labelled rows of a source."""
+        check_is_fitted(self, "model_")
+        if not source.target:
+            raise DataError("the source has no target to compare with; name one with scan(…, target=…)")
+        found = [(c.y, self.model_.predict(c.X), c.weight) for c in self._source(source, reset=False).chunks()]
+        y, predicted = (np.concatenate([chunk[i] for chunk in found]) for i in range(2))
+        weight = None if found[0][2] is None else np.concatenate([chunk[2] for chunk in found])
+        known = ~missing(y) if y.ndim == 1 else ~missing(y).any(axis=1)
+        if not known.any():
+            raise DataError("no row of the source has a target to compare with")
+        return y[known], predicted[known], None if weight is None else weight[known]
 
     def _outputs(self, X: Any) -> Float64:
-        return np.concatenate([self.model_.outputs(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.outputs)

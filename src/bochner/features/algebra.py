@@ -168,15 +168,19 @@ class _DrawnParts(Drawn):
         super().__init__(recipe, d, seed, sum(part.width for part in self.parts))
         self.variance_is_exact = all(part.variance_is_exact for part in self.parts)
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        return tuple(part.width for part in self.parts)
-
     def _fill(self, X: Matrix, out: Float) -> None:
         start = 0
         for part in self.parts:
             part.fill(X, out[:, start : start + part.width])
             start += part.width
+
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        found: list[tuple[Kernel, slice]] = []
+        start = 0
+        for part in self.parts:
+            found += [(kernel, slice(start + own.start, start + own.stop)) for kernel, own in part.blocks()]
+            start += part.width
+        return tuple(found)
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         return np.asarray(sum(part.variance(X, Y, replicates) for part in self.parts))

@@ -137,6 +137,8 @@ class Drawn(ABC):
 
     #: rows worked on at once
     tile: int = 1024
+    #: the layout that features are made in: "F" (feature by row) costs less where ``out`` has it too
+    layout: str = "C"
     #: names of the columns, where the sample had any: rows with other names are refused
     names: tuple[str, ...] | None = None
 
@@ -150,11 +152,6 @@ class Drawn(ABC):
         """The kernel it approximates, with every parameter a number."""
         return self.map.kernel
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """The widths of the maps that stand side by side in it: more than one for a sum of kernels."""
-        return (self.width,)
-
     def __call__(self, X: Any, out: Float | None = None) -> Float:
         """Features of every row, in float32 or float64 as X; into ``out`` where it is given."""
         rows = self._checked(X)
@@ -165,6 +162,23 @@ class Drawn(ABC):
             raise DataError(f"out must have shape {shape} and dtype {dtype}, got {out.shape} and {out.dtype}")
         self.fill(rows, out)
         return out
+
+    def laid(self, X: Any, room: Float | None = None) -> Float:
+        """Features as ``__call__`` gives them, in the layout that costs least; in ``room`` (flat) if it is given."""
+        rows = self._checked(X)
+        size = rows.shape[0] * self.width
+        flat = np.empty(size, dtype=rows.dtype) if room is None or room.dtype != rows.dtype else room[:size]
+        fortran = self.layout == "F"
+        out = flat.reshape(self.width, -1).T if fortran else flat.reshape(-1, self.width)
+        self.fill(rows, out)
+        return out
+
+    def part(self, start: int, stop: int) -> Drawn:
+        """The map of features ``start`` to ``stop`` alone.
+
+        Maps that can make them without the others do so.
+        """
+        return _Part(self, start, stop)
 
     def _checked(self, X: Any) -> Matrix:
         """Rows of the right number of columns, within the domain of the kernel."""
@@ -188,6 +202,14 @@ class Drawn(ABC):
 
     @abstractmethod
     def _fill(self, X: Matrix, out: Float) -> None: ...
+
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        """The kernels of a sum, each with the columns that are its own; the whole where parts share columns."""
+        return ((self.kernel, slice(0, self.width)),)
+
+    def block_widths(self) -> tuple[int, ...]:
+        """How many columns each of its ``blocks`` has."""
+        return tuple(own.stop - own.start for _, own in self.blocks())
 
     def recipe(self) -> dict[str, Any]:
         """JSON that is enough to draw the map again, bit for bit: see ``features.from_recipe``."""
@@ -229,6 +251,20 @@ class Drawn(ABC):
 
     def __repr__(self) -> str:
         return f"<drawn {self.map!r}: {self.d} columns to {self.width} features>"
+
+
+class _Part(Drawn):
+    """Some columns of a map, for which it makes all of them."""
+
+    def __init__(self, whole: Drawn, start: int, stop: int):
+        super().__init__(whole.map, whole.d, whole.seed, stop - start)
+        self.whole, self.columns, self.names = whole, slice(start, stop), whole.names
+        self.tile = max(16, min(whole.tile, (1 << 22) // whole.width))
+
+    def _fill(self, X: Matrix, out: Float) -> None:
+        Z = np.empty((X.shape[0], self.whole.width), dtype=out.dtype)
+        self.whole.fill(X, Z)
+        out[...] = Z[:, self.columns]
 
 
 def _to_json(value: Any) -> Any:

@@ -60,12 +60,14 @@ def choose(
     tol: float | None = None,
     sample: Any = None,
     seed: int = 0,
+    separate: bool = False,
 ) -> FeatureMap:
     """The recipe with the least error that we know for this kernel and budget; ``.why`` explains it.
 
     Give the number of columns ``d``, or a ``sample`` of rows.  Recipes that profit from data decide
     finally when they are drawn with a sample.  n_features="auto" with ``tol`` and a sample finds the
-    number of features whose measured relative error is below ``tol``.
+    number of features whose measured relative error is below ``tol``.  With ``separate`` every part of
+    a sum has columns of its own (``Drawn.blocks``), where else parts of one family may share a map.
 
     >>> from bochner import kernels
     >>> choose(kernels.SkewedChi2(0.5), 256, d=100)
@@ -82,10 +84,10 @@ def choose(
             raise MapError('n_features="auto" needs a target error (tol=0.05) and a sample of rows')
         from bochner.features.error import sized_for
 
-        return sized_for(lambda size: choose(kernel, size, d, n_rows), tol, rows, seed)
+        return sized_for(lambda size: choose(kernel, size, d, n_rows, separate=separate), tol, rows, seed)
     if isinstance(n_features, str):
         raise MapError(f'n_features is a number or "auto", got {n_features!r}')
-    recipe = rule(kernel, int(n_features), d)
+    recipe = (separated if separate else rule)(kernel, int(n_features), d)
     if n_rows is not None and n_rows <= n_features:
         note = f"with {n_rows} rows, Nyström on all of them, or the exact kernel, costs no more and has no error"
         recipe = replace(recipe, why=f"{recipe.why}; {note}")
@@ -281,6 +283,30 @@ def _sum(kernel: Sum, D: int, d: int) -> FeatureMap:
     parts = tuple(rule(k, max(D, low), d) for k, low in zip(groups, least, strict=True))
     why = "stacked maps, the budget split where it lowers the error most"
     return Stacked(kernel, D, parts, least, places, why=why)
+
+
+def separated(kernel: Kernel, D: int, d: int) -> FeatureMap:
+    """The default map of each part of a sum, stacked; what is done to a sum is done to its map."""
+    if isinstance(kernel, Scale):
+        return Scaled(kernel, D, inner := separated(kernel.inner, D, d), why=f"√c times: {inner.why}")
+    if isinstance(kernel, On):
+        return OnColumns(kernel, D, inner := separated(kernel.inner, D, len(kernel.columns)), why=inner.why)
+    if not isinstance(kernel, Sum):
+        return rule(kernel, D, d)
+    least = tuple(_least_apart(k, d) for k in kernel.parts)
+    parts = tuple(separated(k, max(D, low), d) for k, low in zip(kernel.parts, least, strict=True))
+    places = tuple((i,) for i in range(len(parts)))
+    why = "a map for each part, the budget split where it lowers the error most"
+    return Stacked(kernel, D, parts, least, places, why=why)
+
+
+def _least_apart(kernel: Kernel, d: int) -> int:
+    """The width below which the parts of a kernel cannot be mapped one by one."""
+    if isinstance(kernel, Scale):
+        return _least_apart(kernel.inner, d)
+    if isinstance(kernel, On):
+        return _least_apart(kernel.inner, len(kernel.columns))
+    return sum(_least_apart(k, d) for k in kernel.parts) if isinstance(kernel, Sum) else _least(kernel, d)
 
 
 def _product(kernel: Product, D: int, d: int) -> FeatureMap:

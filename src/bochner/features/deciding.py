@@ -146,9 +146,11 @@ class Stacked(FeatureMap):
             fit, rows = halves(sample)
             curves = [self._curve(p, low, d, seed, fit, rows) for p, low in zip(parts, self.least, strict=True)]
             sizes = split(curves, self.n_features)
+        # A part that gave fewer columns than the least it can be asked for is asked for that again.
+        asked = [max(low, size) for low, size in zip(self.least, sizes, strict=True)]
         made = tuple(
             p.sized(size).prepared(d, seed.child(i), sample)
-            for i, (p, size) in enumerate(zip(parts, sizes, strict=True))
+            for i, (p, size) in enumerate(zip(parts, asked, strict=True))
         )
         shown = ", ".join(f"{part.n_features} for {part.kernel}" for part in made)
         return Concatenate(self.kernel, self.n_features, made, why=f"stacked maps: {shown}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,19 +94,29 @@ class DrawnFourier(Drawn):
         self.pairs = recipe.form == "pairs"
         count = recipe.n_features // 2 if self.pairs else recipe.n_features
         super().__init__(recipe, d, seed, 2 * count if self.pairs else count)
+        self.layout = "F" if self.pairs else "C"
         self.frequencies: Frequencies = draw_frequencies(spectrum, d, count, recipe.frequencies, seed)
         self.offsets = None if self.pairs else frozen(draw_offsets(count, seed))
         self.amplitude = float(np.sqrt(spectrum.mass * (1.0 if self.pairs else 2.0) / count))
         self.variance_is_exact = recipe.frequencies == "iid" and _doubled(spectrum) is not None
 
+    def part(self, start: int, stop: int) -> Drawn:
+        each = 2 if self.pairs else 1
+        few = self.frequencies.part(start // each, -(-stop // each))
+        if few is None or start % each or stop % each:
+            return super().part(start, stop)
+        part = copy(self)
+        part.width, part.frequencies = stop - start, few
+        part.offsets = None if self.offsets is None else self.offsets[start:stop]
+        return part
+
     def _fill(self, X: Matrix, out: Float) -> None:
-        phases = self.frequencies.project(X)
         if self.offsets is None:
-            np.cos(phases, out=out[:, 0::2])
-            np.sin(phases, out=out[:, 1::2])
-        else:
-            phases += self.offsets.astype(phases.dtype)
-            np.cos(phases, out=out)
+            self.frequencies.pairs(X, self.amplitude, out.T)
+            return
+        phases = self.frequencies.project(X)
+        phases += self.offsets.astype(phases.dtype)
+        np.cos(phases, out=out)
         out *= out.dtype.type(self.amplitude)
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 
-from bochner.arrays import Float, Float64, Matrix, dense, frozen
+from bochner.arrays import Float, Float64, Matrix, dense, frozen, is_sparse
 from bochner.errors import MapError
 from bochner.features.points import BLOCK, POINTS, directions, sobol
+from bochner.hot.fourier import cos_sin, structured
 from bochner.hot.reference import hadamard, power_of_two
 from bochner.kernels.spectrum import Spectrum
 from bochner.seeds import Seed
@@ -40,6 +43,14 @@ class Frequencies(ABC):
     @abstractmethod
     def _project(self, E: Matrix) -> Float: ...
 
+    def part(self, start: int, stop: int) -> Frequencies | None:
+        """Frequencies ``start`` to ``stop`` alone, where they can be had without the others."""
+        return None
+
+    def pairs(self, X: Matrix, amplitude: float, out: Float) -> None:
+        """cos and sin of every phase by turns, times ``amplitude``, into ``out`` (2 count, n): feature by row."""
+        cos_sin(self.project(X).T, 1.0 / (2.0 * np.pi), amplitude, out)
+
 
 class Dense(Frequencies):
     """A matrix of frequencies, (width, count)."""
@@ -48,10 +59,15 @@ class Dense(Frequencies):
         super().__init__(spectrum, matrix.shape[1])
         self.matrix = {np.dtype(np.float64): frozen(matrix, np.float64)}
 
+    def part(self, start: int, stop: int) -> Dense:
+        return Dense(self.spectrum, self.matrix[np.dtype(np.float64)][:, start:stop])
+
     def _project(self, E: Matrix) -> Float:
         if E.dtype not in self.matrix:
             self.matrix[E.dtype] = frozen(self.matrix[np.dtype(np.float64)], E.dtype)
-        return np.asarray(E @ self.matrix[E.dtype])
+        if is_sparse(E):
+            return np.asarray(E @ self.matrix[E.dtype])
+        return np.asarray((self.matrix[E.dtype].T @ E.T).T)  # phase by row in memory, as pairs are made
 
 
 class Structured(Frequencies):
@@ -76,6 +92,29 @@ class Structured(Frequencies):
             padded = hadamard(padded * signs)
         flat = padded.reshape(rows.shape[0], -1)[:, : self.count]
         return np.asarray(flat * self.norms.astype(rows.dtype))
+
+    def part(self, start: int, stop: int) -> Structured | None:
+        if start % self.size:
+            return None
+        part = copy(self)
+        part.__dict__.pop("_single", None)
+        part.count, part.norms = stop - start, self.norms[start:stop]
+        part.signs = self.signs[:, start // self.size : -(-stop // self.size)]
+        return part
+
+    def pairs(self, X: Matrix, amplitude: float, out: Float) -> None:
+        if self.spectrum.heavy or out.dtype != np.float32:
+            super().pairs(X, amplitude, out)
+            return
+        E = dense(self.spectrum.embed(X))
+        rows = np.zeros((self.size, E.shape[0]), dtype=np.float32)
+        np.multiply(E.T, self.scale.astype(np.float32)[:, None], out=rows[: E.shape[1]])
+        structured(rows, *self._single, amplitude, out)
+
+    @cached_property
+    def _single(self) -> tuple[Float, Float]:
+        """Signs (3, all) and norms of turns in single precision."""
+        return frozen(self.signs.reshape(3, -1), np.float32), frozen(self.norms / (2.0 * np.pi), np.float32)
 
 
 def draw_norms(spectrum: Spectrum, count: int, degrees: int, seed: Seed) -> Float64:

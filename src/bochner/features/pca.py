@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, Rows, frozen, tiles
+from bochner.arrays import Float, Float64, Matrix, Rows, encode, frozen, tiles
 from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, register
 from bochner.features.fourier import RandomFourier
@@ -110,22 +110,24 @@ class DrawnPCA(Drawn):
 
 
 class Blockwise(Drawn):
-    """z(x) times one basis for each block of its features.  Nothing is taken off, and no recipe is kept."""
+    """z(x) times one basis for each block of its features.  Nothing is taken off; it cannot be drawn again."""
 
     def __init__(self, base: Drawn, bases: Sequence[Float64]):
         self.base, self.bases = base, [frozen(basis) for basis in bases]
         if sum(map(len, self.bases)) != base.width:
             raise MapError(f"the bases have {sum(map(len, self.bases))} rows, the map has {base.width} features")
-        super().__init__(base.map, base.d, base.seed, sum(self.blocks))
+        super().__init__(base.map, base.d, base.seed, sum(self.block_widths()))
         self.names = base.names
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
+    def block_widths(self) -> tuple[int, ...]:
         return tuple(basis.shape[1] for basis in self.bases)
+
+    def recipe(self) -> dict[str, Any]:
+        return {**super().recipe(), "bases": [encode(basis) for basis in self.bases]}
 
     def fold(self, coef: Float64) -> Float64:
         """The coefficients of z(x) that give what these give."""
-        stops = np.cumsum(self.blocks)[:-1]
+        stops = np.cumsum(self.block_widths())[:-1]
         return np.concatenate([B @ c for B, c in zip(self.bases, np.split(coef, stops), strict=True)])
 
     def _fill(self, X: Matrix, out: Float) -> None:

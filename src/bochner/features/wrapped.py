@@ -13,7 +13,7 @@ from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, register
 from bochner.features.fourier import RandomFourier
 from bochner.features.optimal import OptimalMaclaurin
-from bochner.kernels import Gaussian, Normalized, On, Polynomial, Scale
+from bochner.kernels import Gaussian, Kernel, Normalized, On, Polynomial, Scale
 from bochner.seeds import Seed
 
 
@@ -93,6 +93,9 @@ class _DrawnScaled(_DrawnWrapped):
         self.inner.fill(X, out)
         out *= out.dtype.type(np.sqrt(self.factor))
 
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        return tuple((self.factor * kernel, own) for kernel, own in self.inner.blocks())
+
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         return self.factor**2 * self.inner.variance(X, Y, replicates)
 
@@ -133,6 +136,9 @@ class _DrawnOn(_DrawnWrapped):
 
     def _fill(self, X: Matrix, out: Float) -> None:
         self.inner.fill(X[:, self.index], out)
+
+    def blocks(self) -> tuple[tuple[Kernel, slice], ...]:
+        return tuple((On(kernel, tuple(self.index)), own) for kernel, own in self.inner.blocks())
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         left, right = self._both(X, Y)

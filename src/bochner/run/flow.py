@@ -107,13 +107,16 @@ class Flow:
 
     def tile(self, statistic: Statistic) -> int:
         """Rows whose features are formed together."""
-        return int(np.clip(statistic.tile_bytes // (self.drawn.width * np.dtype(self.dtype).itemsize), 64, 4096))
+        return int(np.clip(statistic.tile_bytes // (self.drawn.width * np.dtype(self.dtype).itemsize), 16, 4096))
 
     def feed(self, chunk: Chunk, statistic: Statistic) -> None:
         """Add the rows of a chunk to a statistic."""
+        size = min(self.tile(statistic), len(chunk))
+        # One room for every tile: memory that is asked for anew costs as much as the features.
+        room = np.empty(size * self.drawn.width, dtype=self.dtype)
         for segment in self.segments(chunk):
-            for rows in tiles(segment.X.shape[0], self.tile(statistic)):
-                Z = features_of(self.drawn, segment.X[rows], segment.rows[rows])
+            for rows in tiles(segment.X.shape[0], size):
+                Z = features_of(self.drawn, segment.X[rows], segment.rows[rows], room)
                 statistic.update(
                     Batch(
                         Z.astype(np.float64, copy=False) if self.promoted else Z,
@@ -125,9 +128,9 @@ class Flow:
                 )
 
 
-def features_of(drawn: Drawn, X: Matrix, numbers: NDArray[np.int64]) -> Float:
+def features_of(drawn: Drawn, X: Matrix, numbers: NDArray[np.int64], room: Float | None = None) -> Float:
     """The features of rows; an error names a row by its number in the source."""
     try:
-        return drawn(X)
+        return drawn.laid(X, room)
     except DataError as error:
         raise error if error.row is None else error.located(int(numbers[error.row]) - error.row) from None

@@ -16,6 +16,7 @@ class Outcome(Enum):
 
     CONVERGED = "converged"
     STOPPED = "stopped before it converged"
+    EARLY = "stopped where the held-out error no longer fell"
     APPROXIMATE = "one approximate pass, not a minimum"
     BELOW_PRECISION = "the penalty is below the precision of the statistics"
     SINGULAR = "the features are linearly dependent and nothing penalises them"
@@ -28,6 +29,7 @@ class Outcome(Enum):
 _ADVICE = {
     Outcome.CONVERGED: "",
     Outcome.STOPPED: "allow more sweeps, a larger tolerance or a larger penalty",
+    Outcome.EARLY: "",
     Outcome.APPROXIMATE: "use solver='auto' for the minimum",
     Outcome.BELOW_PRECISION: "raise the penalty, accumulate in float64, or refine with float64 residuals",
     Outcome.SINGULAR: "use a penalty > 0 or fewer features",

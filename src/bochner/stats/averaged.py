@@ -30,7 +30,7 @@ class Averaged(Statistic):
     ([[0.5]], [0.5])
     """
 
-    sums = ("coef", "intercept", "rows")
+    summed = ("coef", "intercept", "rows")
     tile_bytes = 1 << 22
 
     def __init__(

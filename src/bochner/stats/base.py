@@ -19,7 +19,8 @@ S = TypeVar("S", bound="Statistic")
 class Batch:
     """Features of some rows of one fold, by ascending class where targets are classes.
 
-    ``Z`` belongs to whoever gets the batch, and may be overwritten.  ``target`` holds class codes (n,),
+    ``Z`` belongs to whoever gets the batch until ``update`` ends, and may be overwritten: the next batch
+    takes its place.  ``target`` holds class codes (n,),
     numbers (n, k), or None where the rows are unlabelled.
     """
 
@@ -46,16 +47,16 @@ class Statistic(ABC):
     def __add__(self, other: Self) -> Self: ...
 
     #: names of the attributes that are sums: numbers or arrays, all that rows change
-    sums: ClassVar[tuple[str, ...]] = ()
+    summed: ClassVar[tuple[str, ...]] = ()
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Named arrays that ``restored`` reads back, for files; {} where a statistic cannot be kept in one."""
-        return {name: np.asarray(getattr(self, name)) for name in self.sums}
+        return {name: np.asarray(getattr(self, name)) for name in self.summed}
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """One of the same shape that has seen the rows of the one that gave ``arrays``."""
         other = self.fresh()
-        for name in self.sums:
+        for name in self.summed:
             mine = getattr(other, name)
             array = arrays[name]
             setattr(other, name, array.copy() if isinstance(mine, np.ndarray) else type(mine)(array.item()))

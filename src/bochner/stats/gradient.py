@@ -41,7 +41,7 @@ class Gradient(Statistic):
     ([1.0], [-1.0, -3.0], 2.0)
     """
 
-    sums = (
+    summed = (
         "count",
         "weight",
         "held_weight",
@@ -141,7 +141,7 @@ class Gradient(Statistic):
             raise DataError("gradients at different points do not add up; sweep each point over all rows")
         both = self.fresh()
         both.precision = max(self.precision, other.precision)
-        for name in self.sums:
+        for name in self.summed:
             if name != "precision":
                 setattr(both, name, getattr(self, name) + getattr(other, name))
         return both

@@ -18,6 +18,8 @@ from bochner.errors import DataError
 from bochner.hot.reference import add_gram
 from bochner.stats.base import Batch, Statistic
 
+#: rows of a tile of many features
+_TILE_ROWS = 2048
 #: the key of rows without a target
 UNLABELLED = -1
 
@@ -209,6 +211,8 @@ class Moments(Statistic):
 
     def __init__(self, width: int, outputs: int = 0, parts: Mapping[int, Part] | None = None, folds: int = 1):
         self.width, self.outputs, self.folds = width, outputs, folds
+        # Every tile adds width² numbers to the sums: with fewer rows that would cost more than the products.
+        self.tile_bytes = max(type(self).tile_bytes, 4 * width * min(width, _TILE_ROWS))
         self._done: dict[int, Part] = dict(parts or {})
         self._sums: dict[int, _Sums] = {}
 

@@ -18,6 +18,8 @@ from bochner.stats.base import Batch, Statistic
 
 #: a tile that is gone over twice stays in the cache, with the phases that it is made of
 TILE = 1 << 21
+#: classes up to which a product with their indicators costs less than rows in the order of their classes
+FEW = 32
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Cross:
 class RightSide(Statistic):
     """Σ w (z−z̄)(t−t̄)ᵀ with its means and sums of squares (``Cross``), for ``outputs`` targets.
 
+    Of all labelled rows but those of the fold ``held``, or of the rows of the fold ``only``.
+
     >>> side = RightSide(2, 1)
     >>> side.update(Batch(np.array([[1.0, 2.0], [3.0, 5.0], [2.0, 0.0]]), np.array([[1.0], [2.0], [4.0]])))
     >>> side.value.mean.round(3).tolist(), side.value.cross.round(3).ravel().tolist()
@@ -68,13 +72,13 @@ class RightSide(Statistic):
 
     tile_bytes = TILE
 
-    def __init__(self, width: int, outputs: int, held: int | None = None):
-        self.width, self.outputs, self.held = width, outputs, held
+    def __init__(self, width: int, outputs: int, held: int | None = None, only: int | None = None):
+        self.width, self.outputs, self.held, self.only = width, outputs, held, only
         self._done = Cross.empty(width, outputs)
         self._sums: _Sums | None = None
 
     def fresh(self) -> Self:
-        return type(self)(self.width, self.outputs, self.held)
+        return type(self)(self.width, self.outputs, self.held, self.only)
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +86,8 @@ class RightSide(Statistic):
 
     def update(self, batch: Batch) -> None:
         if batch.target is None or batch.fold == self.held or not len(batch.Z):
+            return
+        if self.only is not None and batch.fold != self.only:
             return
         if self._sums is None:
             self._sums = _Sums(self.width, self.outputs)
@@ -96,7 +102,8 @@ class RightSide(Statistic):
         return self._done
 
     def __add__(self, other: Self) -> Self:
-        if (self.width, self.outputs, self.held) != (other.width, other.outputs, other.held):
+        mine, theirs = ((s.width, s.outputs, s.held, s.only) for s in (self, other))
+        if mine != theirs:
             raise DataError("right-hand sides of different features, targets or held-out folds do not add")
         total = self.fresh()
         total._done = self.value + other.value
@@ -125,19 +132,30 @@ class _Sums:
         self.count += len(Z)
         self.weight += float(ones.sum())
         self.sums += cast @ Z
-        self.squares += float(cast @ np.einsum("ij,ij->i", Z, Z))
-        if target.ndim == 1:  # codes, ascending: the cost does not depend on how many there are
-            starts = np.flatnonzero(np.diff(target, prepend=target[0] - 1))
-            for start, stop in zip(starts, [*starts[1:], len(target)], strict=True):
-                self.cross[target[start]] += cast[start:stop] @ Z[start:stop]
-            sums = np.add.reduceat(ones, starts)
-            self.target_sums[target[starts]] += sums
-            self.target_squares[target[starts]] += sums
+        flat = (Z if weight is None else Z * np.sqrt(cast)[:, None]).ravel(order="K")
+        self.squares += float(flat @ flat)
+        if target.ndim == 1:
+            self._add_classes(Z, target, cast)
+            sums = np.bincount(target, ones, len(self.target_sums))
+            self.target_sums += sums
+            self.target_squares += sums
         else:
             moved = target - self.target_shift
             self.cross += (moved * ones[:, None]).T.astype(Z.dtype) @ Z
             self.target_sums += ones @ moved
             self.target_squares += ones @ np.square(moved)
+
+    def _add_classes(self, Z: Float, codes: NDArray[np.int64], cast: Float) -> None:
+        if len(self.cross) <= FEW:
+            self.cross += (codes == np.arange(len(self.cross))[:, None]) * cast @ Z
+            return
+        if (np.diff(codes) < 0).any():
+            order = np.argsort(codes, kind="stable")
+            Z, codes, cast = Z[order], codes[order], cast[order]
+        # One run for each class that is there: the cost does not depend on how many there are.
+        starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+        for start, stop in zip(starts, [*starts[1:], len(codes)], strict=True):
+            self.cross[codes[start]] += cast[start:stop] @ Z[start:stop]
 
     def value(self) -> Cross:
         """The centred moments."""
@@ -157,10 +175,18 @@ class _Sums:
 
 @dataclass(frozen=True)
 class Guess:
-    """Coefficients and intercepts whose error on the held-out rows a sweep measures on its way."""
+    """Coefficients and intercepts whose error on the held-out rows a sweep measures on its way.
+
+    Columns are sets of ``outputs`` each, side by side: one set for each penalty that is tried.
+    """
 
     coef: Float64
     intercept: Float64
+    outputs: int
+
+    @property
+    def sets(self) -> int:
+        return int(self.coef.shape[1]) // self.outputs
 
 
 class Products(Statistic):
@@ -191,8 +217,10 @@ class Products(Statistic):
         self._sums, self._totals = np.zeros((count, width)), np.zeros(count)
         self._level = mean @ directions
         self._casts: dict[str, tuple[Float, Float]] = {}
-        #: Σ w (t − f)² on the held-out rows, for each output of the guess
+        #: Σ w (t − f)² on the held-out rows, for each column of the guess
         self.held_error = np.zeros(0 if guess is None else guess.coef.shape[1])
+        #: Σ w of held-out rows whose largest output is not that of their class, for each set
+        self.held_wrong = np.zeros(0 if guess is None else guess.sets)
         self.held_weight = 0.0
 
     def fresh(self) -> Self:
@@ -231,11 +259,12 @@ class Products(Statistic):
 
     def _hold(self, Z: Float, target: NDArray[Any], ones: Float64, guess: Guess) -> None:
         error = np.asarray(Z @ guess.coef.astype(Z.dtype) + guess.intercept, dtype=np.float64)
+        each = error.reshape(len(Z), guess.sets, guess.outputs)
         if target.ndim == 1:
-            error[np.arange(len(Z)), target] -= 1.0
+            self.held_wrong += ones @ (each.argmax(axis=2) != target[:, None])
+            each[np.arange(len(Z)), :, target] -= 1.0
         else:
-            # Guesses for several penalties stand side by side, each with all outputs.
-            error -= np.tile(target, error.shape[1] // target.shape[1])
+            each -= target[:, None]
         self.held_error += ones @ np.square(error)
         self.held_weight += float(ones.sum())
 
@@ -246,10 +275,11 @@ class Products(Statistic):
         return np.asarray(self._sums.T - offset)
 
     def __add__(self, other: Self) -> Self:
-        if self.directions.shape != other.directions.shape:
+        if self.directions is not other.directions and not np.array_equal(self.directions, other.directions):
             raise DataError("products of different directions do not add")
         total = self.fresh()
         total._sums, total._totals = self._sums + other._sums, self._totals + other._totals
         total.held_error = self.held_error + other.held_error
+        total.held_wrong = self.held_wrong + other.held_wrong
         total.held_weight = self.held_weight + other.held_weight
         return total
