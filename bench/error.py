@@ -1,13 +1,13 @@
 """Kernel error at equal total width: our default, the papers' plain maps, and scikit-learn's.
 
-    python bench/error.py [--quick] [--only TEXT] [--out docs/error]
+    python bench/error.py [--quick] [--only TEXT] [--data TEXT] [--update] [--out docs/error]
 
 For every kernel, dimension d and width D: the rms relative Frobenius error of a 96-row Gram (diagonal
 included) over repetitions, of rows that no map was fitted on.  Rows of the unit ball for dot-product and
 shift-invariant kernels, Dirichlet histograms for the others; then real data: the 8 × 8 digits that ship
 with scikit-learn as histograms, and, where the environment variable BOCHNER_DATA names a folder with
 them, histograms of words and gradients of Caltech-101, CIFAR-10 and Fashion-MNIST.
-Writes OUT.json, OUT.md and OUT.svg.
+Writes OUT.json, OUT.md and OUT.svg; with --update the stored rows that are not measured again are kept.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ def measure(case: Case, X: Rows, sample: Rows, kernel: K.Kernel, D: int, repetit
     }
 
 
-def synthetic(cases: list[Case], quick: bool) -> Iterator[dict]:
-    for case in cases:
+def synthetic(cases: list[Case], quick: bool, only: str = "") -> Iterator[dict]:
+    for case in [c for c in cases if only in c.data.__name__]:
         for d, floor in case.targets.items():
             for D, target in zip(case.widths, floor, strict=True):
                 if quick and (d > 64 or D > 1024):
@@ -243,8 +243,8 @@ def real_sets() -> Iterator[tuple[str, Rows]]:
             yield name, X / X.sum(axis=1, keepdims=True)
 
 
-def real(cases: list[Case], quick: bool) -> Iterator[dict]:
-    for name, X in real_sets():
+def real(cases: list[Case], quick: bool, only: str = "") -> Iterator[dict]:
+    for name, X in [item for item in real_sets() if only in item[0]]:
         order = np.random.default_rng(1).permutation(len(X))
         X, d = X[order], X.shape[1]
         test, sample = X[:TEST], X[TEST : TEST + SAMPLE]
@@ -317,16 +317,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="d ≤ 64, D ≤ 1024, fewer repetitions")
     parser.add_argument("--only", default="", help="kernels whose name contains this")
+    parser.add_argument("--data", default="", help="data whose name contains this")
+    parser.add_argument("--update", action="store_true", help="keep the rows of OUT.json that are not measured again")
     parser.add_argument("--out", default="docs/error", help="where the JSON, Markdown and SVG go")
     options = parser.parse_args()
     cases = [c for c in CASES if options.only in c.name]
+    stored = Path(options.out).with_suffix(".json")
+    kept = json.loads(stored.read_text())["rows"] if options.update and stored.exists() else []
     start, rows = time.time(), []
     for source in (synthetic, real):
-        for row in source(cases, options.quick):
+        for row in source(cases, options.quick, options.data):
             rows.append(row)
             print(" | ".join(cell(row) for _, cell in COLUMNS), flush=True)
-        write(rows, Path(options.out), options.quick)
+        write(merged(kept, rows), Path(options.out), options.quick)
     print(f"{len(rows)} rows in {time.time() - start:.0f} s, written to {options.out}.json, .md and .svg")
+
+
+def merged(kept: list[dict], rows: list[dict]) -> list[dict]:
+    """Stored rows with those that were measured again in their places, and the new ones behind."""
+    found = {tuple(r[key] for key in ("kernel", "data", "d", "D")): r for r in [*kept, *rows]}
+    return list(found.values())
 
 
 def write(rows: list[dict], out: Path, quick: bool) -> None:

@@ -64,8 +64,9 @@ def test_ci_installs_and_tests_as_the_readme_says():
     assert "\n" + "\n".join(command.split(" && ")) + "\n" in script
 
 
-def test_the_example_in_the_readme_runs():
-    exec(compile(code_blocks("python")[0], "README.md", "exec"), {})
+@pytest.mark.parametrize("block", code_blocks("python"), ids=["learning", "kernels"])
+def test_an_example_in_the_readme_runs(block):
+    exec(compile(block, "README.md", "exec"), {})
 
 
 @pytest.mark.parametrize("heading", ["Kernels", "Feature maps"])

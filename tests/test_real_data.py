@@ -1,6 +1,8 @@
 """Real histograms, from the folder that the environment variable BOCHNER_DATA names (skipped without it)."""
 
 import os
+import runpy
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -41,3 +43,15 @@ def test_defaults_beat_plain_maps_on_real_histograms(name, kernel, plain):
     # In thousands of columns little is left to gain on random frequencies.
     better = 0.5 if plain is features.SampledSignature else 1.0
     assert rms(features.choose(kernel, width, d)) < better * rms(plain(kernel, width))
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not FOLDER, reason="set BOCHNER_DATA to the folder of hist_*.npz files")
+def test_the_quick_bench_of_unlabelled_rows_runs(tmp_path, monkeypatch):
+    bench = Path(__file__).parents[1] / "bench" / "semi_supervised.py"
+    arguments = [str(bench), "--quick", "--only", "fashion", "--out", str(tmp_path / "semi")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(bench), run_name="__main__")
+    text = (tmp_path / "semi.md").read_text(encoding="utf-8")
+    assert "| plain 3D |" in text
+    assert "of 2)" in text

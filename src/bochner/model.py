@@ -56,10 +56,13 @@ class Model:
 
     def _features(self, X: Any) -> Iterator[Float]:
         """Features of the rows, tile by tile."""
+        first = 0
         for values in self.pieces(X):
-            yield from self._tiles(values)
+            yield from self._tiles(values, first)
+            first += values.shape[0]
 
-    def _tiles(self, values: Matrix) -> Iterator[Float]:
+    def _tiles(self, values: Matrix, first: int) -> Iterator[Float]:
+        """Features of rows of which ``first`` is the number of the first one."""
         if values.shape[1] != self.drawn.d:
             raise DataError(f"the model was fitted on {self.drawn.d} columns, the rows have {values.shape[1]}")
         size = max(64, TILE // (self.drawn.width * np.dtype(self.dtype).itemsize))
@@ -69,7 +72,7 @@ class Model:
             try:
                 yield self.drawn.laid(scaled)
             except DataError as error:
-                raise error.located(part.start, self.schema.names) from None
+                raise error.located(first + part.start, self.schema.names) from None
 
     def spread(self, X: Any, mean: Float64, factor: Float64) -> Float64:
         """‖(z(x) − mean) @ factor‖² of every row, tile by tile."""

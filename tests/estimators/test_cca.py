@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from bochner import KernelCCA, features, kernels
+from bochner import KernelCCA, features, kernels, scan
 from bochner.errors import DataError, SolverError
 from bochner.sources import MemorySource
 from bochner.sources.views import Joined, Selected
@@ -193,4 +193,7 @@ def test_a_selection_keeps_names_targets_and_order():
     chunk = next(source.chunks(100, 200))
     np.testing.assert_array_equal(chunk.X, X[200:300][:, [2, 0]])
     np.testing.assert_array_equal(chunk.y, Y[200:300, 0])
+    named = pd.DataFrame(X[:, ::-1], columns=list("cba"))
+    other = Selected(scan(named), [2, 0]).with_schema(scan(pd.DataFrame(X, columns=list("abc"))).settle().schema)
+    np.testing.assert_array_equal(next(other.chunks()).X, X[:, [2, 0]])
     assert source.fingerprint() != Selected(MemorySource(X), [0, 2]).fingerprint()

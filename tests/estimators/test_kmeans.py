@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bochner import KernelKMeans, KernelRegressor, features, kernels
 from bochner.errors import DataError, SolverError
-from bochner.run import Flow
+from bochner.run import Flow, Local
 from bochner.seeds import Seed
 from bochner.solvers.kmeans import plusplus
 from bochner.sources import MemorySource
@@ -34,10 +34,9 @@ def kmeans(**options):
 
 
 @pytest.mark.parametrize("weight", [None, w, 1e8 * w], ids=["none", "some", "large"])
-@pytest.mark.parametrize("tol", [1e-4, 0.0])
-def test_it_is_k_means_on_the_features(weight, tol):
-    reference = KMeans(K, init=INIT, n_init=1, tol=tol, algorithm="lloyd").fit(Z, sample_weight=weight)
-    model = kmeans(sweep_tol=tol).fit(X, sample_weight=weight)
+def test_it_is_k_means_on_the_features(weight):
+    reference = KMeans(K, init=INIT, n_init=1, tol=0.0, algorithm="lloyd").fit(Z, sample_weight=weight)
+    model = kmeans(sweep_tol=0.0).fit(X, sample_weight=weight)
     np.testing.assert_array_equal(model.labels_, reference.labels_)
     assert model.inertia_ == pytest.approx(reference.inertia_, rel=1e-12)
     assert model.n_iter_ == reference.n_iter_
@@ -52,8 +51,8 @@ def test_it_is_k_means_on_the_features(weight, tol):
 
 def test_empty_clusters_are_filled_as_in_scikit_learn():
     far = np.vstack([INIT[:3], 100.0 + INIT[:2]])
-    reference = KMeans(K, init=far, n_init=1).fit(Z)
-    model = kmeans(init=far).fit(X)
+    reference = KMeans(K, init=far, n_init=1, tol=0.0).fit(Z)
+    model = kmeans(init=far, sweep_tol=0.0).fit(X)
     np.testing.assert_array_equal(model.labels_, reference.labels_)
     assert model.inertia_ == pytest.approx(reference.inertia_)
     assert (model.report_.weights > 0.0).all()
@@ -147,6 +146,47 @@ def test_a_nonlinear_kernel_finds_what_means_of_rows_cannot():
     model = KernelKMeans(2, kernels.Gaussian(1.0), 128, scaling="none", random_state=0).fit(rows)
     assert adjusted_rand_score(truth, model.labels_) == 1.0
     assert adjusted_rand_score(truth, KMeans(2, n_init=3, random_state=0).fit(rows).labels_) < 0.5
+
+
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_a_fit_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, batch_size):
+    whole = kmeans(batch_size=batch_size).fit(X, sample_weight=w)
+    monkeypatch.setattr(Local, "sweep", failing(Local.sweep, 1))
+    with pytest.raises(KeyboardInterrupt):
+        kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 1
+    again = kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.cluster_centers_, whole.cluster_centers_)
+    np.testing.assert_array_equal(again.labels_, whole.labels_)
+    assert again.inertia_ == whole.inertia_
+    # All sweeps are kept: another fit makes none.
+    monkeypatch.setattr(Local, "sweep", failing(Local.sweep, 0))
+    once_more = kmeans(batch_size=batch_size).fit(X, sample_weight=w, checkpoint=tmp_path)
+    np.testing.assert_array_equal(once_more.labels_, whole.labels_)
+
+
+def failing(sweep, after):
+    """A way to sweep that is killed after some sweeps."""
+    done = []
+
+    def killed(*given):
+        if len(done) == after:
+            raise KeyboardInterrupt
+        done.append(1)
+        return sweep(*given)
+
+    return killed
+
+
+def test_sweeps_end_where_one_changes_little():
+    exact, default = kmeans(sweep_tol=0.0).fit(X), kmeans().fit(X)
+    assert default.n_iter_ < exact.n_iter_
+    assert exact.inertia_ <= default.inertia_ < 1.01 * exact.inertia_
+    # The inertia, the labels and the centres belong together.
+    distances = np.square(Z[:, None] - default.cluster_centers_).sum(axis=2)
+    np.testing.assert_array_equal(distances.argmin(axis=1), default.labels_)
+    assert default.inertia_ == pytest.approx(distances.min(axis=1).sum(), rel=1e-12)
 
 
 def test_sweeps_that_did_not_suffice_are_told():

@@ -75,6 +75,8 @@ def test_all_components_that_are_not_rounding_are_kept_without_a_number():
         pca(n_components=49).fit(X)
     with pytest.raises(DataError, match="name a kernel"):
         KernelPCA("auto").fit(X)
+    with pytest.raises(SolverError, match="give one as n_features"):
+        pca(map=None, n_features=[8, 16]).fit(X)
     with pytest.raises(SolverError, match='precision is "auto"'):
         pca(precision="half").fit(X)
 

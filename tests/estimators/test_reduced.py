@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import GridSearchCV
 
@@ -173,6 +174,16 @@ def test_two_passes_are_one_for_every_rank_and_update():
     assert relative(model.coef_, before) < 1e-8
 
 
+def test_both_passes_can_be_resumed(tmp_path):
+    how = Reduction(10, each=8, memory=1000)
+    model = regressor(map=BOTH, pca=how).fit(X, y, checkpoint=tmp_path)
+    assert len(list(tmp_path.glob("*-done.checkpoint"))) == 2
+    again = regressor(map=BOTH, pca=how).fit(X, y, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    with pytest.raises(ValueError, match="another folder"):  # other components in the second pass
+        regressor(map=BOTH, pca=Reduction(10, each=7, memory=1000)).fit(X, y, checkpoint=tmp_path)
+
+
 def test_stages_need_several_kernels():
     with pytest.raises(SolverError, match="sums of kernels"):
         regressor(pca=Reduction(10, each=8)).fit(X, y)
@@ -221,6 +232,20 @@ def test_the_standard_deviation_is_that_of_explicit_components():
 def test_float32_is_not_warned_about_where_components_carry_it():
     model = regressor(precision="float32", alpha=1e-2, pca=8).fit(X, y)
     assert relative(model.coef_, regressor(alpha=1e-2, pca=8).fit(X, y).coef_) < 1e-3
+
+
+def test_moments_are_gathered_again_where_float32_hides_the_best_penalty(monkeypatch):
+    smooth = {"map": features.RandomFourier(kernels.Gaussian(0.01), D).draw(3, seed=1), "alpha": "cv", "pca": "cv"}
+    target = np.sin(0.5 * X[:, 0]) + X[:, 1]
+    sharp = regressor(**smooth, precision="float64").fit(X, target)
+    monkeypatch.setattr("bochner.estimators.supervised.SMALL", 0)
+    model = regressor(**smooth).fit(X, target)
+    assert model.dtype_ == "float32"
+    assert "gathered again in float64" in str(model.report_)
+    # The features are still those of float32.
+    assert np.square(model.predict(X) - target).mean() < 2.0 * np.square(sharp.predict(X) - target).mean() + 1e-10
+    with pytest.warns(ConvergenceWarning, match="precision"):
+        regressor(**{**smooth, "alpha": 1e-9, "pca": 60}, precision="float32").fit(X, target)
 
 
 def test_it_is_a_parameter_like_others():

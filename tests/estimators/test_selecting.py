@@ -1,8 +1,11 @@
 """Penalties that select and weights of kernels, in the estimators: equal to refitting, and told."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
 
 from bochner import KernelClassifier, KernelRegressor, features, kernels
@@ -161,7 +164,8 @@ def test_classifiers_select_and_are_calibrated(options):
         ({"weights": "auto"}, 'weights is None, "cv" or one number'),
         ({"weights": "cv", "alpha": 1.0}, "leave alpha='cv'"),
         ({"weights": [1.0, 2.0]}, "weights are 3 finite numbers"),
-        ({"penalty": "lasso", "n_features": [8, 16], "map": None, "kernel": G}, "compared for penalty='ridge' only"),
+        ({"penalty": "lasso", "n_features": [8, 16], "map": None, "kernel": G}, "compared for plain ridge"),
+        ({"penalty": "lasso", "pca": 10}, "pca goes with"),
         ({"penalty": "group", "map": None, "kernel": G}, "gaussian.* is one kernel; give a sum"),
         ({"weights": "cv", "map": None, "kernel": G}, "weights is about the kernels of a sum"),
     ],
@@ -171,8 +175,35 @@ def test_what_does_not_go_together_is_refused(options, message):
         regressor(**options).fit(X, y)
 
 
+def test_other_solvers_are_refused():
+    with pytest.raises(SolverError, match="solved from moments, not by solver='sweeps'"):
+        KernelClassifier(map=DRAWN, solver="sweeps", penalty="lasso").fit(X, y > 0)
+
+
 def test_other_losses_and_standard_deviations_are_refused():
     with pytest.raises(SolverError, match="are for the squared loss, not logistic"):
         KernelClassifier(map=DRAWN, loss="logistic", penalty="lasso").fit(X, y > 0)
     with pytest.raises(SolverError, match="known for penalty='ridge'"):
         regressor(penalty="lasso", alpha=1.0).fit(X, y).predict(X, return_std=True)
+
+
+def test_penalties_below_the_precision_of_the_tiles_are_told(monkeypatch):
+    rows = np.random.default_rng(1).normal(size=(20_000, 2))
+    target = np.sin(3.0 * rows[:, 0])
+    smooth = features.RandomFourier(kernels.Gaussian(0.05), 64).draw(2, seed=0)
+    options = {"map": smooth, "penalty": "lasso", "random_state": 0, "n_jobs": 1}
+    with pytest.warns(ConvergenceWarning, match="below the precision"):
+        KernelRegressor(**options, alpha=1e-4, precision="float32").fit(rows, target)
+    KernelRegressor(**options, alpha=1e-1, precision="float64").fit(rows, target)
+    KernelRegressor(**options, alpha=10.0, precision="float32").fit(rows, target)
+    # With the precision left open, the rows are swept again in float64.
+    monkeypatch.setattr("bochner.estimators.supervised.SMALL", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # float64 is hardly enough here
+        exact = KernelRegressor(**options, alpha=1e-2, precision="float64").fit(rows, target)
+        again = KernelRegressor(**options, alpha=1e-2).fit(rows, target)
+    with pytest.warns(ConvergenceWarning):
+        rough = KernelRegressor(**options, alpha=1e-2, precision="float32").fit(rows, target)
+    assert "gathered again in float64" in str(again.report_)
+    far = [np.square(model.predict(rows) - exact.predict(rows)).mean() for model in (rough, again)]
+    assert far[1] < 1e-3 * far[0]

@@ -257,7 +257,7 @@ def test_where_random_maps_fail_landmarks_are_chosen(text):
     kernel = kernels.parse(text)
     drawn = features.choose(kernel, 128, 2).draw(2, 0, sample=X[:300])
     assert isinstance(drawn.map, features.Nystroem)
-    assert "more than half" in drawn.map.why
+    assert "more than a quarter" in drawn.map.why
     assert features.error(drawn, X[300:]).frobenius < 0.3
     few = features.choose(kernels.VovkInfinite(8.0), 128, 2).draw(2, 0, sample=X[:300])
     assert isinstance(few.map, features.OptimalMaclaurin)
@@ -277,3 +277,12 @@ def test_fewer_features_than_columns_stay_within_the_budget(kernel, with_sample)
     drawn = features.choose(kernel, 12, d).draw(d, seed=0, sample=X[:60] if with_sample else None)
     assert drawn.width <= 12
     assert features.error(drawn, X[60:]).frobenius < (0.3 if with_sample else 1.2)  # √(2/12), give or take
+
+
+def test_kernels_over_the_intersection_get_columns_enough():
+    """Its Mercer functions fall off slowly: with 9 columns an entry the error stays above 0.04."""
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(4), 500)
+    kernel = kernels.parse("gaussian(gamma=median).over(intersection())")
+    drawn = features.choose(kernel, 1024, 4).draw(4, 0, sample=X[:400])
+    assert features.error(drawn, X[400:]).frobenius < 0.025

@@ -6,6 +6,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 from bochner.errors import SolverError
+from bochner.solvers import cross_validated as plain
 from bochner.solvers.pca import (
     block_basis,
     cross_validated,
@@ -114,10 +115,20 @@ def test_weights_enter_cross_validation():
 
 
 def test_the_whole_rank_is_plain_ridge_regression():
-    from bochner.solvers import cross_validated as plain
-
     folds = moments().labelled()
     np.testing.assert_allclose(cross_validated(folds, PENALTIES, [D]).errors, plain(folds, PENALTIES).errors, rtol=1e-9)
+
+
+@pytest.mark.parametrize("other", [None, OTHER], ids=["labelled", "semi-supervised"])
+def test_more_features_than_rows_are_no_trouble(other):
+    few, rest = Moments(D, K), Moments(D, K)
+    for f in range(FOLDS):
+        few.update(Batch(Z[: D - 10][FOLD[: D - 10] == f].copy(), T[: D - 10][FOLD[: D - 10] == f], fold=f))
+    if other is not None:
+        rest.update(Batch(other[:5].copy()))
+    unlabelled = rest.parts.get(UNLABELLED)
+    found = cross_validated(few.labelled(), PENALTIES, [5, D], unlabelled)
+    np.testing.assert_allclose(found.errors[1], plain(few.labelled(), PENALTIES).errors[0], rtol=1e-8)
 
 
 def test_blocks_keep_their_own_components():

@@ -109,6 +109,14 @@ def test_gaps_are_filled_as_asked(tmp_path, form, how):
     np.testing.assert_allclose(whole(again)["X"], np.broadcast_to(fills, (1, 5)))
 
 
+def test_what_is_masked_is_missing():
+    for dtype in (np.float32, np.int64):
+        masked = np.ma.masked_array(np.array([[1, 2], [3, 4]], dtype), mask=[[0, 1], [0, 0]])
+        assert whole(bochner.scan(masked, missing=0.5))["X"].tolist() == [[1, 0.5], [3, 4]]
+        with pytest.raises(DataError, match="row 0, column '1' is missing"):
+            whole(bochner.scan(masked))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_finite_is_named(tmp_path, form):
     A = X.copy()

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.dataset
 import pytest
 from writers import FILES, csv, feather, parquet, stream
 
@@ -116,6 +116,8 @@ def test_labels_have_one_type_in_all_of_a_file(tmp_path):
     assert found[0][:2].tolist() == ["3", "007"]  # text: not the numbers 3 and 7
     assert found[-1][-1] == "x"
     assert next(bochner.scan(second, "y").targets()).tolist() == [3]
+    settled = bochner.scan([second, first], "y").settle()
+    assert next(settled.with_schema(settled.schema).targets())[:2].tolist() == ["3", "007"]
 
 
 def test_types_are_floats_whatever_the_first_block_looks_like(tmp_path, monkeypatch):
@@ -140,6 +142,13 @@ def test_csv_as_it_is_found(tmp_path):
     refused(path, "rows.csv: row 0, column 'a' is inf")
     path.write_bytes(b"a,b,y\n1,caf\xe9,3\n")
     refused(path, "rows.csv")
+
+
+@pytest.mark.parametrize("how", ["", ".gz"])
+def test_rows_of_any_width(tmp_path, how):
+    wide = 8000
+    table = pa.table({f"c{i}" + 200 * "x": [1.25, 2.5] for i in range(wide)})  # a first line of more than a block
+    assert next(bochner.scan(csv(table, tmp_path, how=how)).chunks()).X[1].tolist() == [2.5] * wide
 
 
 @pytest.mark.parametrize("text", ["", "\n", "a,b,y\n"])
@@ -253,10 +262,11 @@ def test_stopping_early_closes_the_file(tmp_path):
 
 
 # ---- in memory ------------------------------------------------------------------------------------
-def test_things_that_are_no_rows():
+def test_things_that_are_no_rows(tmp_path):
     import pandas as pd
     import polars as pl
 
+    parquet(TABLE, tmp_path)
     for where, said in [
         (3, "two-dimensional"),
         (np.arange(3.0), "two-dimensional"),
@@ -265,6 +275,9 @@ def test_things_that_are_no_rows():
         (np.empty((0, 2)), "no rows"),
         ([[1.0, 2.0], [3.0]], "two-dimensional"),
         (pl.LazyFrame({"a": [1]}), "call its collect"),
+        (pd.Series([1.0], name="a"), "a Series is one column"),
+        (pl.Series([1.0]), "a Series is one column"),
+        (pyarrow.dataset.dataset(tmp_path / "rows.parquet"), "give scan\\(dataset.files\\)"),
         (pd.DataFrame({"a": [1, "x"]}), "give each column one type"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "the table cannot be read"),
         (bochner.scan(np.eye(2)), "this is a source already"),

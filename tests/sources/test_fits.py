@@ -143,6 +143,31 @@ def test_histograms_in_one_column(tmp_path):
     np.testing.assert_array_equal(found.predict(bochner.scan(path)), memory.predict(H))
 
 
+def test_a_row_that_a_kernel_refuses_is_numbered_in_the_source(tmp_path):
+    H = rng.dirichlet(np.ones(4), N)
+    fitted = KernelRegressor(kernels.Chi2(), 16, random_state=0).fit(H[:500], number[:500])
+    H[8500, 2] = -1.0
+    path = parquet(pa.table(dict(zip("abcd", H.T, strict=True))), tmp_path)
+    for predict in (fitted.predict, fitted.model_.predict):
+        with pytest.raises(DataError, match=r"row 8500, column .* is -1") as error:
+            predict(bochner.scan(path))
+        assert error.value.row == 8500
+
+
+def test_scores_of_a_source(tmp_path, regressor, classifier):
+    held = TABLE.slice(N)
+    path = parquet(held, tmp_path)
+    found = regressor.score(bochner.scan(path, "number", COLUMNS, weight="w"))
+    assert found == pytest.approx(regressor.score(X[N:], number[N:], weight[N:]), rel=1e-12)
+    assert classifier.score(bochner.scan(path, "label", COLUMNS)) == classifier.score(X[N:], label[N:])
+    gappy = label[N:].astype(object)
+    gappy[::2] = None
+    path = parquet(held.set_column(5, "label", pa.array(gappy)), tmp_path, "gappy")
+    assert classifier.score(bochner.scan(path, "label", COLUMNS)) == classifier.score(X[N + 1 :: 2], label[N + 1 :: 2])
+    with pytest.raises(DataError, match="the source has no target to compare with"):
+        classifier.score(bochner.scan(X))
+
+
 # ---- what a model knows of its columns ------------------------------------------------------------
 MIXED = pd.DataFrame(
     {
@@ -170,6 +195,7 @@ def test_rows_to_predict_are_read_as_those_that_were_fitted(tmp_path, mixed):
         bochner.scan(parquet(pa.Table.from_pandas(new), tmp_path)),
     ):
         np.testing.assert_array_equal(mixed.predict(rows), expected)
+        np.testing.assert_array_equal(mixed.model_.predict(rows), expected)
     one = MIXED.iloc[2:3][["colour", "age"]]  # its only category and its gap say nothing about the others
     np.testing.assert_allclose(mixed.predict(one), expected[2:3], rtol=1e-12)
     with pytest.raises(DataError, match="the columns 'age', 'colour' of the model are missing"):

@@ -104,6 +104,52 @@ def test_blocks_and_lines_are_parsed_alike(tmp_path):
             assert (least, largest) == (slow.indices.min(), slow.indices.max()) if filled else (2**63 - 1, -1)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_fast_parser_takes_the_slow_one_takes_too(seed):
+    """Damaged text: the fast parser leaves whatever is unusual to the other, and never reads something else."""
+    pick = np.random.default_rng(seed)
+    pieces = [
+        b" ",
+        b":",
+        b"\n",
+        b"\t",
+        b"\r",
+        b"#",
+        b"-",
+        b"+",
+        b".",
+        b"e",
+        b"1",
+        b"0",
+        b"nan",
+        b"qid:",
+        b",",
+        b"\x00",
+        b"\xff",
+    ]
+    pieces += [b"inf", b"1:", b"\n1 2:3\n", b" 7:1", b"_", b'"', b"1e999", b"  "]
+    text = b"1 1:0.5 3:2\n-1 2:1e-3 9:4 # c\n\n+2 qid:3 1:7 2:8\n3\n"
+    taken = 0
+    for _ in range(800):
+        block = text
+        for _ in range(pick.integers(1, 4)):
+            at = int(pick.integers(len(block)))
+            new = pieces[pick.integers(len(pieces))] if pick.random() < 0.8 else b""
+            block = block[:at] + new + block[at + int(pick.integers(0, 3)) :]
+        for bounds in (Bounds(), Bounds(1, 9)):
+            fast = svmlight._at_once(block, bounds, False)
+            if fast is None:
+                continue
+            taken += 1
+            slow = svmlight._line_by_line(block, Place("a"), bounds, False)
+            for name in ("labels", "indptr", "indices", "values"):
+                np.testing.assert_array_equal(getattr(fast, name), getattr(slow, name), err_msg=repr(block))
+            filled = len(slow.indices) > 0
+            ends = (slow.indices.min(), slow.indices.max()) if filled else (2**63 - 1, -1)
+            assert svmlight.survey(block) == (len(slow), *ends), block
+    assert taken > 50
+
+
 def test_numpy_reads_what_pyarrow_reads(tmp_path):
     text = dumped(tmp_path / "a.svm", 300).read_bytes().translate(bytes.maketrans(b" :", b"\n\n"))
     count = len(text.split())
@@ -136,6 +182,8 @@ WRONG = {
     '1 1:1 2:"3"\n': "line 3 (row 1) holds '2:\"3\"'",
     "1 1:1 2:é\n": "line 3 (row 1) holds '2:é'",
     "1 1:0x10\n": "line 3 (row 1) holds '1:0x10'",
+    "1 99999999999999999999:1\n": "line 3 (row 1) holds '9",
+    "1 99999999999999999:1\n": "line 3 (row 1) has the index 99999999999999999, but the largest known one is 8",
     "1 qid:x 1:1\n": "line 3 (row 1) holds 'qid:x'",
 }
 

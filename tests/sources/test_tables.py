@@ -224,6 +224,15 @@ def test_categories_of_pandas_and_polars():
         np.testing.assert_array_equal(whole(source, 3)["X"], expected)
 
 
+def test_categories_of_text_are_known_again_as_numbers(tmp_path):
+    codes = pa.table({"code": [10, 9, 10], "a": [0.0, 1.0, 2.0]})
+    learnt = bochner.scan(csv(codes, tmp_path), categories=["code"])
+    assert learnt.schema.names == ("code=10", "code=9", "a")
+    for form in ALL:
+        again = bochner.scan(ALL[form](codes, tmp_path)).with_schema(learnt.schema)
+        np.testing.assert_array_equal(whole(again)["X"], whole(learnt)["X"])
+
+
 # ---- gaps -----------------------------------------------------------------------------------------
 GAPPY = pa.table({"a": [1.0, None, 3.0, 3.0, 9.0], "b": [None, 2.0, 2.0, 8.0, 4.0], "y": [0, 1, 0, 1, 0]})
 FILLED = {"mean": (4.0, 4.0), "median": (3.0, 3.0), "most_frequent": (3.0, 2.0), -1: (-1.0, -1.0)}

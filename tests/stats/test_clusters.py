@@ -53,6 +53,22 @@ def test_parts_add_up_both_ways_and_an_empty_one_is_nothing():
         left + Clusters(CENTRES + 1.0)
 
 
+def test_what_is_kept_in_a_file_is_all_of_it():
+    found = sums(np.arange(N))
+    for one in (found, Clusters(CENTRES, label=True), Clusters(CENTRES)):
+        again = one.fresh().restored(one.to_arrays())
+        for total in (again, again + one.fresh()):
+            assert (total.count, total.inertia, total.energy) == (one.count, one.inertia, one.energy)
+            np.testing.assert_array_equal(total.means(), one.means())
+            np.testing.assert_array_equal(total.labels(), one.labels())
+            np.testing.assert_array_equal(total.spares.features, one.spares.features)
+    batches = MiniBatches(CENTRES, np.ones(K), 8)
+    batches.update(Batch(Z.copy(), rows=np.arange(N)))
+    again = batches.fresh().restored(batches.to_arrays())
+    np.testing.assert_array_equal(again.centres, batches.centres)
+    np.testing.assert_array_equal(again.weight, batches.weight)
+
+
 def test_a_large_mean_costs_no_digits():
     near = sums(np.arange(N), shift=Z.mean(axis=0))
     far = sums(np.arange(N), shift=Z.mean(axis=0) + 1e6, offset=1e6)

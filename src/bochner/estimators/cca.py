@@ -13,12 +13,13 @@ from bochner.errors import DataError, SolverError
 from bochner.estimators.base import KernelEstimator, default_width, seed_of
 from bochner.estimators.learning import rows_of
 from bochner.estimators.pca import Told, Unsupervised, scores
+from bochner.estimators.rows import RowsEstimator
 from bochner.features import Drawn
 from bochner.kernels.columns import positions, selection
 from bochner.run import Flow
 from bochner.solvers.cca import Views, correlations, cross_validated, penalties_for
 from bochner.solvers.ridge import require_penalties
-from bochner.sources import MemorySource, Scaling, Source
+from bochner.sources import Scaling, Source
 from bochner.sources.views import Joined, Selected
 from bochner.stats import Folds, Moments
 
@@ -60,6 +61,9 @@ class _Pair(Drawn):
     def __init__(self, left: Drawn, right: Drawn):
         super().__init__(left.map, left.d + right.d, left.seed, left.width + right.width)
         self.left, self.right = left, right
+
+    def recipe(self) -> dict[str, Any]:
+        return {"left": self.left.recipe(), "right": self.right.recipe()}
 
     def _checked(self, X: Any) -> Matrix:
         values = as_rows(X).values
@@ -161,18 +165,14 @@ class KernelCCA(Unsupervised):
 
     def _second(self, Y: Any, reset: bool) -> Source:
         """The second view as a source."""
-        if isinstance(Y, Source):
-            source = Y.settle()
-        else:
-            table = hasattr(Y, "columns") or hasattr(Y, "column_names")
-            if not table:
-                Y = check_array(Y, accept_sparse="csr", dtype=_FLOATS, ensure_2d=False, input_name="y")
-                Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
-            checked = as_rows(Y)
-            source = MemorySource(checked)
-        if not reset and source.d != self._maps[1].d:
-            raise DataError(f"the second view had {self._maps[1].d} columns, these rows have {source.d}")
-        return source
+        if not isinstance(Y, Source) and not hasattr(Y, "columns") and not hasattr(Y, "column_names"):
+            Y = check_array(Y, accept_sparse="csr", dtype=_FLOATS, ensure_2d=False, input_name="y")
+            Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
+        if reset:
+            self._other = RowsEstimator()
+        elif not isinstance(Y, Source) and Y.shape[1] != self._maps[1].d:
+            raise DataError(f"the second view had {self._maps[1].d} columns, these rows have {Y.shape[1]}")
+        return self._other._source(Y, reset=reset)
 
     # ---- fitting ----------------------------------------------------------------------------------
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: bool = False) -> Self:

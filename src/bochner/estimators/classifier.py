@@ -193,11 +193,18 @@ class KernelClassifier(ClassifierMixin, KernelPredictor):  # type: ignore[misc]
             raise AttributeError("classes_ is known after fit")
         return self.targets_.labels  # type: ignore[attr-defined, no-any-return]
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of right labels; a source brings its own target and weights."""
+        if not isinstance(X, Source):
+            return float(super().score(X, y, sample_weight))
+        target, predicted, weight = self._compared(X)
+        return float(np.average([a == b for a, b in zip(target, predicted, strict=True)], weights=weight))
+
     def decision_function(self, X: Any) -> Float64:
         """Scores: one for each class, or one in all for two classes (> 0 is the second)."""
-        return np.concatenate([self.model_.decision(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.decision)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64:
         """Probabilities of the classes: of the logistic model, or of calibrated scores."""
-        return np.concatenate([self.model_.probabilities(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.probabilities)

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +21,7 @@ from bochner.arrays import Float, Float64, tiles
 from bochner.errors import SolverError
 from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.features import Drawn, FeatureMap
+from bochner.run import Journal
 from bochner.run.flow import features_of
 from bochner.seeds import Seed
 from bochner.solvers import Outcome
@@ -100,8 +103,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         With a number, one approximate pass instead of Lloyd's sweeps: the centres move with every so many
         rows, or fewer.
     sweep_tol, max_sweeps : float, int
-        Sweeps end when the squared moves of the centres sum to this share of the mean variance of a
-        feature, or after so many, with a warning.
+        Sweeps end when one lowers the inertia by no more than this share (with 0, when nothing moves), or
+        after so many, with a warning.
     map, tol, scaling, precision, random_state, n_jobs
         As for ``KernelRegressor``.
 
@@ -110,7 +113,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     cluster_centers_ : (n_clusters, features)
     labels_ : the cluster of each row that was fitted; not kept for a source, where ``predict(source)`` has it
     inertia_ : Σ w ‖z(x) − nearest centre‖²
-    n_iter_ : sweeps that moved the centres
+    n_iter_ : sweeps
     report_ : what was chosen and found
 
     Examples
@@ -157,8 +160,20 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self.n_jobs = n_jobs
 
     # ---- fitting ----------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: bool = False) -> Self:
-        """Find the centres of rows X, or of a source (``bochner.scan``), whose target is not looked at."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        progress: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Find the centres of rows X, or of a source (``bochner.scan``), whose target is not looked at.
+
+        ``progress`` writes rows, speed and remaining time of each sweep to standard error.  A fit with a folder as
+        ``checkpoint`` keeps its sweeps there: where it was killed, the same fit goes on to the same bits.
+        """
         self._require_options()
         source = self._source(X, None, sample_weight, reset=True)
         if source.n_rows is not None and source.n_rows < self.n_clusters:
@@ -178,12 +193,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         seconds["start"] = time.perf_counter() - begun
 
         begun = time.perf_counter()
-        sweep = self._sweep(self._flow(source), progress)
         label = not isinstance(X, Source)
-        if self.batch_size is None:
-            found = lloyd(sweep, start.centres, shift, self.sweep_tol, self.max_sweeps, label)
-        else:
-            found = mini_batch(sweep, start, shift, self.batch_size, label)
+        self._journal = None if checkpoint is None else Journal(Path(checkpoint))
+        try:
+            sweep = self._sweep(self._flow(source), progress)
+            if self.batch_size is None:
+                found = lloyd(sweep, start.centres, shift, self.sweep_tol, self.max_sweeps, label)
+            else:
+                found = mini_batch(sweep, start, shift, self.batch_size, label)
+        finally:
+            self._journal = None
         seconds["sweeping"] = time.perf_counter() - begun
         self._shift = shift
         self._settle(found, how, seconds, label)

@@ -152,6 +152,8 @@ class KernelPCA(Unsupervised):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, progress: bool = False) -> Self:
         """Learn from rows, or from a source (``bochner.scan``); targets are not looked at."""
+        if isinstance(self.n_features, (list, tuple)):
+            raise SolverError("KernelPCA has no target to compare numbers of features by; give one as n_features")
         source = self._source(X, None, sample_weight, reset=True)
         self._seconds: dict[str, float] = {}
         start = time.perf_counter()

@@ -17,7 +17,6 @@ from bochner.errors import SolverError
 from bochner.estimators.learning import Learnt, by_criterion, penalties_of
 from bochner.features import Drawn
 from bochner.features.pca import Blockwise
-from bochner.run import Flow
 from bochner.solvers import Prepared, Solution, ridge
 from bochner.solvers import pca as solver
 from bochner.solvers.pca import Components
@@ -297,8 +296,6 @@ class ReducedMixin:
     pca_: Components | None
     _stage: Stage
     _reduced: Reduced | None
-    _flow: Callable[..., Flow]
-    _sweep: Callable[..., Sweep]
 
     @property
     def _reduction(self) -> Reduction | None:
@@ -309,12 +306,14 @@ class ReducedMixin:
         """The map whose moments are collected."""
         return self._stage.drawn or self.drawn_
 
-    def _require_reduction(self, loss: str, n_features: Any) -> None:
+    def _require_reduction(self, loss: str, solver: str, n_features: Any) -> None:
         if self._reduction is None:
             return
         if loss != "squared":
             raise SolverError(
                 f"pca is for the squared loss, which moments decide; for the {loss} loss put KernelPCA in a pipeline"
             )
+        if solver not in ("auto", "moments"):
+            raise SolverError(f"pca is found from moments, not with solver={solver!r}; use solver='auto'")
         if isinstance(n_features, (list, tuple)):
             raise SolverError("pca compares ranks of one map; give one number as n_features")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from bochner.arrays import Float64
@@ -14,7 +15,7 @@ from bochner.errors import SolverError
 from bochner.estimators.supervised import KernelPredictor
 from bochner.features import Drawn, FeatureMap
 from bochner.solvers.ridge import Prepared
-from bochner.sources import Scaling
+from bochner.sources import Scaling, Source
 
 
 class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
@@ -145,10 +146,17 @@ class KernelRegressor(RegressorMixin, KernelPredictor):  # type: ignore[misc]
         else:
             prepared, centre, factor = self._reduced.spread(self.alpha_, self._noise)
         n = prepared.part.weight
-        relative = np.concatenate([self.model_.spread(rows, centre, factor) for rows in self._rows_of(X)])
+        relative = self._told(X, lambda rows: self.model_.spread(rows, centre, factor))
         variance = np.multiply.outer(1.0 + 1.0 / n + relative, prepared.noise_variance(self.alpha_))
         deviation: Float64 = np.sqrt(variance)
         return mean, deviation[:, 0] if mean.ndim == 1 else deviation
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² of the predictions; a source brings its own target and weights."""
+        if not isinstance(X, Source):
+            return float(super().score(X, y, sample_weight))
+        target, predicted, weight = self._compared(X)
+        return float(r2_score(target.astype(float), predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

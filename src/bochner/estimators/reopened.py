@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from bochner.model import Model
 from bochner.saved import Opened, save
 from bochner.stats import Folds, Moments
 
-if TYPE_CHECKING:
-    from bochner.estimators.supervised import KernelPredictor
-
 #: parameters that stand in the model itself
 _IN_MODEL = ("map", "scaling", "n_features")
 
 
-def kept(estimator: KernelPredictor, path: str | PathLike[str], moments: bool) -> None:
+def kept(estimator: Any, path: str | PathLike[str], moments: bool) -> None:
     """Write a fitted estimator."""
     if moments and estimator._stage.drawn is not None:
         raise SolverError(
@@ -60,7 +57,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
-def revive(estimator: KernelPredictor, file: Opened, path: Any) -> None:
+def revive(estimator: Any, file: Opened, path: Any) -> None:
     """Make an estimator what the one was that ``kept`` wrote."""
     try:
         _revive(estimator, file.model, file.moments, file.more)
@@ -68,7 +65,7 @@ def revive(estimator: KernelPredictor, file: Opened, path: Any) -> None:
         raise FileError(f"{path} was not written by {type(estimator).__name__}.save ({error!r})") from None
 
 
-def _revive(estimator: KernelPredictor, model: Model, moments: Moments | None, more: Mapping[str, Any]) -> None:
+def _revive(estimator: Any, model: Model, moments: Moments | None, more: Mapping[str, Any]) -> None:
     if more["estimator"] != type(estimator).__name__:
         raise ValueError(f"it holds a {more['estimator']}")
     known = estimator.get_params(deep=False)

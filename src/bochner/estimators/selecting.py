@@ -13,11 +13,13 @@ from bochner.arrays import Float64
 from bochner.errors import SolverError
 from bochner.estimators.learning import Learnt, from_moments
 from bochner.kernels import Kernel, On, Scale
-from bochner.solvers import Solution, Surface, group, lasso, paths, ridge, weights
+from bochner.solvers import Outcome, Solution, Surface, group, lasso, paths, ridge, weights
 from bochner.stats import Moments, Part
 
 #: the words for ``penalty``
 PENALTIES = ("ridge", "lasso", "elasticnet", "group")
+#: of a penalty, the share that rounding may move
+_TENTH = 0.1
 _HOW = {
     "lasso": "LASSO by an active set on the Gram of one pass",
     "elasticnet": "elastic net by an active set on the Gram of one pass",
@@ -87,6 +89,11 @@ class Options:
             raise SolverError(
                 f"penalty={options.penalty!r} and weights of kernels are for the squared loss, not {estimator.loss}"
             )
+        if estimator.solver not in ("auto", "moments"):
+            raise SolverError(
+                f"penalty={options.penalty!r} and weights of kernels are solved from moments, not by "
+                f"solver={estimator.solver!r}; use solver='auto'"
+            )
         if options.penalty == "elasticnet":
             lasso.require_share(options.l1_ratio)
         if options.weights is not None and options.penalty != "ridge":
@@ -98,8 +105,10 @@ class Options:
             raise SolverError(f"alpha={alpha!r} is for penalty='ridge'; use alpha='cv' or numbers")
         if options.weights_chosen and not (isinstance(alpha, str) and alpha == "cv"):
             raise SolverError("weights='cv' chooses the penalty with the weights; leave alpha='cv'")
-        if options.penalty != "ridge" and isinstance(estimator.n_features, (list, tuple)):
-            raise SolverError("numbers of features are compared for penalty='ridge' only; give one as n_features")
+        if isinstance(estimator.n_features, (list, tuple)):
+            raise SolverError(
+                "numbers of features are compared for plain ridge regression only; give one as n_features"
+            )
         return options
 
     @property
@@ -139,7 +148,7 @@ def learn(
     if options.penalty == "ridge":
         learnt, found = _weighted(options, moments, slices, alpha, noise)
     else:
-        learnt = _selected(options, moments, slices, alpha)
+        learnt = _selected(options, moments, slices, alpha, noise)
     total, coef = moments.total(), learnt.solution.coef
     energy = max(float(total.target_scatter.sum()), 1e-300)
     members = [
@@ -156,7 +165,7 @@ def learn(
     return replace(learnt, selection=Selection(tuple(sorted(members, key=lambda m: -m.share))))
 
 
-def _selected(options: Options, moments: Moments, slices: Sequence[slice], alpha: Any) -> Learnt:
+def _selected(options: Options, moments: Moments, slices: Sequence[slice], alpha: Any, noise: float) -> Learnt:
     """LASSO, elastic net or group LASSO."""
     total, folds = moments.total(), moments.labelled()
     rough: paths.Path
@@ -169,10 +178,12 @@ def _selected(options: Options, moments: Moments, slices: Sequence[slice], alpha
 
         rough = exact
         largest = group.Grouped(total, slices, prices).largest()
+        bounds = [price / np.sqrt(own.stop - own.start) for price, own in zip(prices, slices, strict=True)]
     else:
         share = 1.0 if options.penalty == "lasso" else options.l1_ratio
         rough, exact = partial(lasso.path, share=share, tol=lasso.ROUGH), partial(lasso.path, share=share)
         largest = lasso.largest(total, share)
+        bounds = [share]
     surface: Surface | None = None
     if isinstance(alpha, str):
         surface = paths.searched(folds, paths.geometric(largest), rough)
@@ -188,8 +199,15 @@ def _selected(options: Options, moments: Moments, slices: Sequence[slice], alpha
         return paths.without_each(moments.parts, penalty, rough) if len(folds) > 1 else {}
 
     (solution,) = exact(total, np.array([penalty]))
+    if _rounding(total, solution, noise) > _TENTH * penalty * min(bounds):
+        solution = replace(solution, outcome=Outcome.BELOW_PRECISION)
     how = _HOW[options.penalty]
     return Learnt(solution, penalty, why, "moments", how, total.width, surface, without=without)
+
+
+def _rounding(part: Part, solution: Solution, noise: float) -> float:
+    """How far rounding of the statistics moves the pull of the residuals on a feature."""
+    return noise * float(np.trace(part.scatter)) / part.width * float(np.linalg.norm(solution.coef, axis=0).max())
 
 
 def _weighted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bochner.arrays import Float64
@@ -24,17 +23,16 @@ from bochner.estimators.base import KernelEstimator, seed_of
 from bochner.estimators.chosen import Report
 from bochner.estimators.learning import Learnt, from_moments, refined, rows_of, shares_of
 from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca, first_stage
-from bochner.estimators.reopened import kept, revive
 from bochner.estimators.selecting import Options, learn
 from bochner.estimators.sweeping import SweepingMixin
+from bochner.estimators.updating import UpdatingMixin
 from bochner.model import Model
 from bochner.run import Journal
-from bochner.saved import opened
 from bochner.solvers import Outcome
 from bochner.solvers.ridge import FLOAT32_NOISE, FLOAT64_NOISE, narrowed
 from bochner.sources import Chunk, Source
-from bochner.sources.numbered import Numbered
 from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
+from bochner.stats.targets import missing
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
@@ -45,13 +43,7 @@ _QUIET = (Outcome.CONVERGED, Outcome.EARLY, Outcome.APPROXIMATE)
 _AGAIN = "float32 moments lack the precision for the penalties that matter: gathered again in float64"
 
 
-def _updatable(estimator: Any) -> bool:
-    if estimator.loss != "squared":
-        raise AttributeError(f"a model of the {estimator.loss} loss is not made from moments and cannot be updated")
-    return True
-
-
-class KernelPredictor(SweepingMixin, ReducedMixin, KernelEstimator):
+class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimator):
     """What KernelRegressor and KernelClassifier share.
 
     Fitted attributes: ``model_`` (predicts), ``report_`` (what was chosen and why), ``moments_`` (the
@@ -136,7 +128,7 @@ class KernelPredictor(SweepingMixin, ReducedMixin, KernelEstimator):
         if self.solver not in self.solvers:
             raise SolverError(f"solver is one of {', '.join(self.solvers)}; got {self.solver!r}")
         options = Options.of(self)
-        self._require_reduction(self.loss, self.n_features)
+        self._require_reduction(self.loss, self.solver, self.n_features)
         if self._reduction is not None and not options.plain:
             raise SolverError("pca goes with penalty='ridge' and without weights of kernels")
         self._stage = Stage()
@@ -291,103 +283,34 @@ class KernelPredictor(SweepingMixin, ReducedMixin, KernelEstimator):
             seconds=dict(self._seconds),
         )
 
-    # ---- updating ---------------------------------------------------------------------------------
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def collect(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        rows: Any = None,
-        first: int = 0,
-        progress: bool = False,
-    ) -> Moments:
-        """The moments of other rows under this estimator's map; the estimator does not change.
-
-        They can be computed anywhere, saved (``to_arrays``) and given to ``absorb``.  ``first`` is the
-        number of the first row, or ``rows`` the number of each: folds go by them.
-        """
-        check_is_fitted(self, "model_")
-        source = self._supervised(X, y, sample_weight, groups, reset=False)
-        if rows is not None:
-            source, first = Numbered(source, rows), 0
-        return self._collect(source, first, progress)
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def absorb(self, moments: Moments) -> Self:
-        """The model of all rows so far and those of other moments: what a fit on the union gives."""
-        check_is_fitted(self, "model_")
-        self.moments_ = self._kept() + moments
-        self.rows_seen_ += rows_of(moments)
-        self._solve(None)
-        return self
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        classes: Any = None,
-        *,
-        groups: Any = None,
-        progress: bool = False,
-    ) -> Self:
-        """Add rows: with the map and scaling of the first call, exactly what a fit on all rows gives.
-
-        The first call fits; ``classes`` then names all labels, where these rows lack some.
-        """
-        if hasattr(self, "model_"):
-            more = self.collect(X, y, sample_weight, groups=groups, first=self.rows_seen_, progress=progress)
-            self.absorb(more)
-            return self
-        source = self._supervised(X, y, sample_weight, groups, reset=True)
-        targets = learn_targets(source.targets(), self.classify) if classes is None else Classes(np.unique(classes))
-        self._fit(source, targets, progress)
-        return self
-
-    @available_if(_updatable)  # type: ignore[untyped-decorator]
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None, *, rows: Any, groups: Any = None) -> Self:
-        """Take rows out again: what a fit without them gives, to rounding.
-
-        ``rows`` are the numbers that they had: their places among all rows that were fitted, from 0 on.
-        """
-        kept = self._kept() - self.collect(X, y, sample_weight, rows=rows, groups=groups)
-        if not kept.total().count:
-            raise DataError("these are all rows that the model has; a model of no rows is none")
-        self.moments_ = kept
-        self._solve(None)
-        return self
-
-    def save(self, path: str | PathLike[str], *, moments: bool = False) -> None:
-        """Write the model to a file for ``bochner.load``; with its moments ``load`` gives one that can be updated."""
-        check_is_fitted(self, "model_")
-        kept(self, path, moments)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """The fitted estimator that ``save`` wrote; its ``report_`` is text."""
-        estimator = cls()
-        revive(estimator, opened(path), path)
-        return estimator
-
-    def _kept(self) -> Moments:
-        if self.moments_ is None:
-            raise SolverError("this model was fitted without moments and cannot be updated; use solver='moments'")
-        return self.moments_
-
     # ---- predicting -------------------------------------------------------------------------------
-    def _rows_of(self, X: Any) -> Iterator[Any]:
-        """Rows in pieces, as they come."""
+    def _told(self, X: Any, form: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+        """What the model tells of every row, chunk by chunk; errors number rows as the source does."""
         check_is_fitted(self, "model_")
+        found = []
         for chunk in self._source(X, reset=False).chunks():
-            yield chunk.X
+            try:
+                found.append(form(chunk.X))
+            except DataError as error:
+                raise error.located(chunk.start) from None
+        return np.concatenate(found)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or numbers for the rows of an array, a table or a source."""
-        return np.concatenate([self.model_.predict(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.predict)
+
+    def _compared(self, source: Source) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
+        """Targets, predictions and weights of the labelled rows of a source."""
+        check_is_fitted(self, "model_")
+        if not source.target:
+            raise DataError("the source has no target to compare with; name one with scan(…, target=…)")
+        found = [(c.y, self.model_.predict(c.X), c.weight) for c in self._source(source, reset=False).chunks()]
+        y, predicted = (np.concatenate([chunk[i] for chunk in found]) for i in range(2))
+        weight = None if found[0][2] is None else np.concatenate([chunk[2] for chunk in found])
+        known = ~missing(y) if y.ndim == 1 else ~missing(y).any(axis=1)
+        if not known.any():
+            raise DataError("no row of the source has a target to compare with")
+        return y[known], predicted[known], None if weight is None else weight[known]
 
     def _outputs(self, X: Any) -> Float64:
-        return np.concatenate([self.model_.outputs(rows) for rows in self._rows_of(X)])
+        return self._told(X, self.model_.outputs)

@@ -6,6 +6,7 @@ from bochner.features.bound import Bound, bound, lemma_7_shift
 from bochner.features.chebyshev import ChebyshevChi2, ElementaryChi2
 from bochner.features.choose import choose
 from bochner.features.deciding import Best, Stacked
+from bochner.features.diagonal import ExactDiagonal
 from bochner.features.error import ErrorEstimate, error
 from bochner.features.fourier import RandomFourier, SkewedFourier
 from bochner.features.gaussian import FourierExponential, TaylorExponential, TaylorGaussian
@@ -29,6 +30,7 @@ __all__ = [
     "Drawn",
     "ElementaryChi2",
     "ErrorEstimate",
+    "ExactDiagonal",
     "Fastfood",
     "FeatureMap",
     "FourierExponential",

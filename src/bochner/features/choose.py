@@ -17,6 +17,7 @@ from bochner.errors import MapError
 from bochner.features.algebra import Chain, NormalizedMap, OnColumns, ProductSketch, Scaled
 from bochner.features.base import FeatureMap
 from bochner.features.deciding import Best, Stacked
+from bochner.features.diagonal import ExactDiagonal
 from bochner.features.fourier import RandomFourier
 from bochner.features.gaussian import FourierExponential, TaylorExponential, TaylorGaussian
 from bochner.features.laplace import RandomLaplace
@@ -46,7 +47,7 @@ from bochner.seeds import Seed
 
 _SOBOL = 16  # coordinates up to which Sobol' points beat orthogonal frequencies …
 _SOBOL_TRIED = 64  # … and up to which they may, so that a sample decides
-_SHORT = 9  # coefficients of series of which random maps always serve
+_MANY = 2048  # columns inside a chain, whose cost grows with them
 _HADAMARD = 512  # columns from which the O(log d) transform is worth its rounding up to a power of two
 
 
@@ -111,9 +112,9 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     if series is not None:
         why = "low degrees exact, the others by complex Hadamard sketches in the best shares"
         maclaurin = OptimalMaclaurin(kernel, D, why=why)
-        if series.length is not None and series.length <= _SHORT:
+        if series.length is not None and series.length <= 2:  # exact, or a sketch that is linear
             return maclaurin
-        return _best(kernel, D, [maclaurin], _landmarks(kernel, D))
+        return _best(kernel, D, [maclaurin, _rescaled(maclaurin)], _landmarks(kernel, D))
     if facts.radial() is not None:
         return _over(kernel, D, d)
     if isinstance(kernel, Sum):
@@ -132,9 +133,15 @@ def rule(kernel: Kernel, D: int, d: int) -> FeatureMap:
     return Nystroem(kernel, D, why="no explicit map is known for this kernel: randomly pivoted landmarks")
 
 
+def _rescaled(recipe: FeatureMap) -> FeatureMap:
+    return ExactDiagonal(recipe.kernel, recipe.n_features, recipe, why=f"{recipe.why}, with an exact diagonal")
+
+
 def _landmarks(kernel: Kernel, D: int) -> FeatureMap:
     """Where random maps fail: products of many factors, or values that differ by many orders of magnitude."""
-    return Nystroem(kernel, D, why="random maps are off by more than half of the kernel: randomly pivoted landmarks")
+    return Nystroem(
+        kernel, D, why="random maps are off by more than a quarter of the kernel: randomly pivoted landmarks"
+    )
 
 
 def _facts(kernel: Kernel, d: int) -> Kernel:
@@ -175,7 +182,7 @@ def _exponential(kernel: Kernel, D: int, d: int) -> FeatureMap:
     why = "e^{‖x‖²/2σ²} times Gaussian features: these data reach far"
     fourier = [FourierExponential(kernel, D, frequencies=law, why=f"{why} ({law})") for law in laws]
     centred = TaylorExponential(kernel, D, why=f"{taylor.why}, around the mean of the data")
-    return _best(kernel, D, [taylor, centred, *fourier], _landmarks(kernel, D))
+    return _best(kernel, D, [taylor, _rescaled(taylor), centred, *fourier], _landmarks(kernel, D))
 
 
 def _laplace(kernel: Kernel, D: int, d: int) -> FeatureMap:
@@ -247,7 +254,9 @@ def _chain(kernel: Kernel, outer: Kernel, inner: Kernel, D: int, d: int) -> Feat
     if profile is None:
         firsts = [rule(inner, max(D, _least(inner, d)), d)]
     else:
-        sizes = (1,) if profile.name == "root" else (5, 9) if profile.kinked else (3, 5)
+        # Functions of a corner fall off slowly, like 1/m².
+        kinked = (5, 9, 33) if 33 * d <= _MANY else (5, 9)
+        sizes = (1,) if profile.name == "root" else kinked if profile.kinked else (3, 5)
         firsts = [_additive(inner, each * d, d) for each in sizes]
     candidates: list[FeatureMap] = []
     for first in firsts:

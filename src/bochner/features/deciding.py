@@ -18,8 +18,9 @@ from bochner.seeds import Seed
 _TRIAL_ROWS = 192
 _TRIALS = 3
 _SIZES = 5
-#: the square of one half: an error of half the kernel makes a map of little use
-_POOR = 0.25
+_ROUNDING = 1e-20
+#: mean squared errors, as shares of the kernel's: from here on landmarks are tried, and up to here they count
+_POOR, _GOOD = 1 / 16, 1 / 2
 
 
 def halves(sample: Rows) -> tuple[Rows, Float64]:
@@ -62,7 +63,7 @@ class Best(FeatureMap):
     """
 
     candidates: tuple[FeatureMap, ...] = ()
-    #: one more where every candidate is off by more than half of the kernel
+    #: one more where every candidate is off by more than a quarter of the kernel
     resort: FeatureMap | None = None
 
     def sized(self, n_features: int) -> Any:
@@ -85,10 +86,10 @@ class Best(FeatureMap):
             most = min(self.n_features, fit.values.shape[0])
             resort = replace(self.resort, kernel=self.kernel).sized(most)
             trial = self._trial(resort, d, seed, fit, rows, exact)
-            if trial[0] <= 2.0 * _POOR * scale:  # an error of about one may be luck against heavy tails
+            if trial[0] <= _GOOD * scale:  # an error of about one may be luck against heavy tails
                 able.append(resort)
                 trials.append(trial)
-        errors = [error for error, _ in trials]
+        errors = [max(error, _ROUNDING * scale) for error, _ in trials]  # of exact maps, the first
         best = int(np.argmin(errors))
         refusal = trials[best][1]
         if refusal is not None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, Rows, frozen, tiles
+from bochner.arrays import Float, Float64, Matrix, Rows, encode, frozen, tiles
 from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, register
 from bochner.features.fourier import RandomFourier
@@ -110,7 +110,7 @@ class DrawnPCA(Drawn):
 
 
 class Blockwise(Drawn):
-    """z(x) times one basis for each block of its features.  Nothing is taken off, and no recipe is kept."""
+    """z(x) times one basis for each block of its features.  Nothing is taken off; it cannot be drawn again."""
 
     def __init__(self, base: Drawn, bases: Sequence[Float64]):
         self.base, self.bases = base, [frozen(basis) for basis in bases]
@@ -121,6 +121,9 @@ class Blockwise(Drawn):
 
     def block_widths(self) -> tuple[int, ...]:
         return tuple(basis.shape[1] for basis in self.bases)
+
+    def recipe(self) -> dict[str, Any]:
+        return {**super().recipe(), "bases": [encode(basis) for basis in self.bases]}
 
     def fold(self, coef: Float64) -> Float64:
         """The coefficients of z(x) that give what these give."""

@@ -15,6 +15,9 @@ from bochner.solvers.base import Outcome
 from bochner.stats.base import Batch, S, Sweep
 from bochner.stats.clusters import Clusters, MiniBatches
 
+#: sweeps over a sample cost little, so that their tolerance is a smaller one
+_FINER = 0.1
+
 
 @dataclass(frozen=True)
 class Clustering:
@@ -36,24 +39,22 @@ class Clustering:
 def lloyd(
     sweep: Sweep, centres: Float64, shift: Float64, tol: float = 1e-4, most: int = 300, label: bool = False
 ) -> Clustering:
-    """Lloyd's steps until Σ ‖moves of the centres‖² is at most ``tol`` of the mean variance of a feature.
+    """Lloyd's steps until a sweep lowers the inertia by no more than a share ``tol``; with 0, until nothing moves.
 
-    These are scikit-learn's steps and its end; a cluster that becomes empty takes one of the farthest rows.
+    These are scikit-learn's steps, and with 0 its end; a cluster that becomes empty takes one of the farthest
+    rows.  (scikit-learn's own tolerance is for the moves of the centres, which can go on for a hundred sweeps that
+    change the inertia in the fourth digit: here each is a pass over the data.)
     """
     inertias: list[float] = []
-    outcome = Outcome.STOPPED
     while len(inertias) < most:
         sums = sweep(Clusters(centres, shift, label))
         inertias.append(sums.inertia)
         after = sums.means()
-        moved = float(np.square(after - centres).sum())
-        if moved == 0.0:  # the sums are those next to the last centres
+        least = tol * sums.inertia if tol > 0.0 and (sums.weight > 0.0).all() else -np.inf
+        if (after == centres).all() or (len(inertias) > 1 and inertias[-2] - inertias[-1] <= least):
             return Clustering(centres, sums, Outcome.CONVERGED, len(inertias), tuple(inertias))
         centres = after
-        if moved <= tol * sums.spread / max(float(sums.weight.sum()), 1e-300) / centres.shape[1]:
-            outcome = Outcome.CONVERGED
-            break
-    return Clustering(centres, sweep(Clusters(centres, shift, label)), outcome, len(inertias), tuple(inertias))
+    return Clustering(centres, sweep(Clusters(centres, shift, label)), Outcome.STOPPED, len(inertias), tuple(inertias))
 
 
 def mini_batch(sweep: Sweep, start: Clustering, shift: Float64, rows: int, label: bool = False) -> Clustering:
@@ -86,7 +87,7 @@ def started(
     if weight is not None and not weight.any():
         raise SolverError("all weights are 0, so that no row counts; give some rows a weight > 0")
     shift = np.asarray(np.average(Z, axis=0, weights=weight), dtype=np.float64)
-    run = partial(lloyd, in_memory(Z, weight), shift=shift, tol=tol, most=most)
+    run = partial(lloyd, in_memory(Z, weight), shift=shift, tol=_FINER * tol, most=most)
     found = [run(plusplus(Z, weight, clusters, seed.child("start", i), shift)) for i in range(starts)]
     return min(found, key=lambda clustering: clustering.inertia), shift
 

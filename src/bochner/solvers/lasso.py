@@ -34,6 +34,8 @@ _ENTER = 10
 #: what is added to the diagonal of a system, as a share of its mean, until it has a factor; and solves of one system
 _JITTERS, _REFINED = (1e-13, 1e-10, 1e-7), 2
 
+#: a squared error below zero by this share is not rounding of its own sum
+_NEGATIVE = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -98,10 +100,12 @@ class _Problem:
         self, coef: Float64, penalty: float, share: float, tol: float, most: int
     ) -> tuple[Float64, float, int]:
         """Coefficients, gap and steps, from some coefficients on."""
+        kept, least = coef, self.gap(coef, penalty, share)
         coef = self._stepped(coef, np.sign(coef), penalty, share)
-        gap = least = self.gap(coef, penalty, share)
-        steps = since = 0
-        while gap > tol and steps < most and since < _STALLED:
+        gap, steps, since = self.gap(coef, penalty, share), 0, 0
+        if gap < least:
+            kept, least = coef, gap
+        while least > tol and steps < most and since < _STALLED and np.isfinite(gap):
             pull = self.cross - self.gram @ coef - penalty * (1.0 - share) * coef
             outside = np.where(coef == 0.0, np.abs(pull) - penalty * share, 0.0)
             # One feature is sure to lower the objective; where more of them stall, one is what enters.
@@ -111,9 +115,10 @@ class _Problem:
             signs[few] = np.where(outside[few] > 0.0, np.sign(pull[few]), signs[few])
             coef = self._stepped(coef, signs, penalty, share)
             gap = self.gap(coef, penalty, share)
-            steps, since = steps + 1, 0 if gap < least else since + 1
-            least = min(gap, least)
-        return coef, gap, steps
+            steps, since = steps + 1, since + 1
+            if gap < least:
+                kept, least, since = coef, gap, 0
+        return kept, least, steps
 
     def _stepped(self, coef: Float64, signs: Float64, penalty: float, share: float) -> Float64:
         """The minimum over coefficients of some signs, or 0: steps to where the first becomes zero and leaves."""
@@ -143,12 +148,15 @@ class _Problem:
 
         By the dual point of the residuals, scaled until it is feasible (Fercoq, Gramfort & Salmon 2015), of
         the LASSO to which an elastic net is equal on features that are longer by √(penalty (1 − share)) e_j.
-        What rounding of the products may hide is added.
+        What rounding of the products may hide is added; infinite where the Gram, by rounding of its own, has
+        directions in which the squared error falls below zero.
         """
         absolute, square = penalty * share, penalty * (1.0 - share)
         fitted = self.gram @ coef
         product = float(coef @ self.cross)
         residual = self.energy - 2.0 * product + float(coef @ fitted) + square * float(coef @ coef)
+        if not residual > -_NEGATIVE * self.energy:
+            return np.inf
         steepest = float(np.abs(self.cross - fitted - square * coef).max())
         scale = min(1.0, absolute / steepest) if steepest > 0.0 else 1.0
         primal = 0.5 * residual + absolute * float(np.abs(coef).sum())

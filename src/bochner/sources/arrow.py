@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -57,8 +56,7 @@ class TableSource(Source):
     """
 
     def __init__(self, tables: Sequence[Table], asked: Asked = Asked(), schema: Schema | None = None):  # noqa: B008
-        # Copies, because a table of text is told what types its columns have.
-        self._tables, self._asked, self._given = tuple(map(copy, tables)), asked, schema
+        self._tables, self._asked, self._given = tuple(table.twin() for table in tables), asked, schema
         self.target = asked.target
         if schema is None:
             require_names(self._tables, asked)

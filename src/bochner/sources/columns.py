@@ -116,7 +116,9 @@ def coded(array: Any) -> tuple[NDArray[np.int64], list[Any]]:
 def one_hot(array: Any, column: Column, codes_of: Mapping[Category, int], out: NDArray[Any]) -> None:
     """Write 0 and 1 into the columns of a category; a missing value, where it is allowed, is a row of zeros."""
     codes, values = coded(array)
-    known = np.array([codes_of.get(value, -1) for value in values] + [-2], dtype=np.int64)
+    # Numbers are the categories that were learnt from a text file, as they are written there.
+    found = [codes_of.get(value, codes_of.get(str(value), -1)) for value in values]
+    known = np.array([*found, -2], dtype=np.int64)
     place = known[codes]  # code −1 takes the last entry, −2
     if column.fill is None and (place == -2).any():
         raise gap(int(np.flatnonzero(place == -2)[0]), column.name)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from bochner.errors import DataError
-from bochner.sources.files import arrow, content, guarded, reading
+from bochner.sources.files import arrow, content, guarded, reading, unpacked
 from bochner.sources.tables import Table
 
 #: what stands for a missing number; a missing text is empty
 _MISSING = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "NA", "N/A", "n/a", "#N/A", "?"]
 #: what the labels of a file may be, the narrowest first
 LADDER = ("int64", "bool", "double", "string")
+#: bytes that are parsed at once, at least (a row must fit), and of a first line at most
+_BLOCK, _LONGEST = 1 << 20, 1 << 28
 
 
 class CsvTable(Table):
@@ -29,11 +31,13 @@ class CsvTable(Table):
     n_rows: int | None = None
 
     def __init__(self, path: Path, delimiter: str | None = None):
-        self.name, self._path = str(path), path
+        self.name, self._path, self._forced = str(path), path, {}
         self._delimiter = delimiter or ("\t" if ".tsv" in path.suffixes else ",")
         self._names: list[str] | None = None
         pa = arrow()
         with reading(self.name, partial(self._explained, columns=[])):
+            with unpacked(path) as file:
+                self._block = max(_BLOCK, 4 * len(file.readline(_LONGEST)))
             schema = self._opened().schema
             if _all_numbers(schema.names) and schema.names != [str(i) for i in range(len(schema.names))]:
                 self._names = [str(i) for i in range(len(schema.names))]
@@ -47,15 +51,15 @@ class CsvTable(Table):
 
         return csv.open_csv(
             self.name,
-            csv.ReadOptions(use_threads=False, skip_rows_after_names=skip, column_names=self._names),
+            csv.ReadOptions(
+                use_threads=False, block_size=self._block, skip_rows_after_names=skip, column_names=self._names
+            ),
             csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             csv.ConvertOptions(column_types=types, include_columns=list(columns), null_values=_MISSING),
         )
 
     def force(self, column: str, kind: str) -> None:
-        """Read a column as an Arrow type, whatever it looks like."""
-        wanted = arrow().type_for_alias(kind)
-        self.fields = [(name, wanted if name == column else old) for name, old in self.fields]
+        self._forced[column] = arrow().type_for_alias(kind)
 
     def _batches(self, columns: Sequence[str], start: int, size: int) -> Generator[Any]:
         pa = arrow()

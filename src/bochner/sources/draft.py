@@ -19,8 +19,9 @@ _ALIASES = {bool: "bool", int: "int64", float: "double"}
 def require_names(tables: Sequence[Table], asked: Asked) -> None:
     """Refuse names that the first table lacks."""
     names = [name for name, _ in tables[0].fields]
+    known = set(names)
     for name in (*asked.target, *(asked.features or ()), *asked.categories, asked.weight, asked.group, *asked.drop):
-        if name is not None and name not in names:
+        if name is not None and name not in known:
             raise DataError(f"{_place(tables[0])}there is no column {name!r}; there are {listed(names)}", column=name)
 
 
@@ -93,8 +94,9 @@ def _require_alike(tables: Sequence[Table], names: Sequence[str], exactly: bool 
     first = tables[0]
     for table in tables[1:]:
         here = [name for name, _ in table.fields]
-        lacking = [name for name in names if name not in here]
-        extra = [name for name in here if name not in names] if exactly else []
+        known, wanted = set(here), set(names)
+        lacking = [name for name in names if name not in known]
+        extra = [name for name in here if name not in wanted] if exactly else []
         if lacking or extra:
             said = f"lacks the column {listed(lacking)}" if lacking else f"has the column {listed(extra)} besides"
             raise DataError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import re
 import zlib
 from collections.abc import Callable, Generator
@@ -30,7 +32,8 @@ FORMATS = {
     ".svmlight": "libsvm",
     ".txt": "libsvm",
 }
-PACKED = (".gz", ".bz2")
+_OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+PACKED = tuple(_OPEN)
 #: formats of text, which may be packed
 _TEXT = ("csv", "libsvm")
 #: bytes at either end of a file that stand for its content
@@ -117,6 +120,11 @@ def content(path: Path) -> dict[str, Any]:
         file.seek(max(0, size - _ENDS))
         digest.update(file.read(_ENDS))
     return {"bytes": size, "ends": digest.hexdigest()}
+
+
+def unpacked(path: Path) -> Any:
+    """A file of bytes, without the packing that its name tells of."""
+    return _OPEN.get(path.suffix.lower(), open)(path, "rb")
 
 
 def arrow() -> Any:

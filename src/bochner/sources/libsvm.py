@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,13 +14,12 @@ from numpy.typing import NDArray
 
 from bochner.errors import DataError
 from bochner.sources.base import CHUNK, Chunk, Source
-from bochner.sources.files import content, reading
+from bochner.sources.files import content, reading, unpacked
 from bochner.sources.schema import Schema
 from bochner.sources.svmlight import Bounds, Parsed, Place, joined, parse, survey
 
 #: bytes of text that are parsed at once: what is made of them stays in the cache
 BLOCK = 1 << 19
-_OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class _File:
 
     def texts(self, at: int) -> Generator[bytes]:
         """The text from a byte on, in blocks of whole lines."""
-        with _OPEN.get(self.path.suffix.lower(), open)(self.path, "rb") as file:
+        with unpacked(self.path) as file:
             file.seek(at)
             rest = b""
             while more := file.read(BLOCK):
@@ -92,7 +89,7 @@ class _File:
 
 def _mark_of_order(path: Path) -> int:
     """Bytes of the mark of byte order that some editors put in front."""
-    with reading(str(path)), _OPEN.get(path.suffix.lower(), open)(path, "rb") as file:
+    with reading(str(path)), unpacked(path) as file:
         return 3 if file.read(3) == b"\xef\xbb\xbf" else 0
 
 

@@ -80,10 +80,11 @@ def places(have: Schema, model: Schema) -> list[int] | None:
     if any(column.kind == "category" for column in model.columns):
         raise DataError("the model knows categories, which arrays do not have; give a table with these columns")
     if have.names is not None and model.names is not None:
-        lacking = [name for name in model.names if name not in have.names]
+        place = {name: i for i, name in enumerate(have.names)}
+        lacking = [name for name in model.names if name not in place]
         if lacking:
             raise DataError(f"the column {listed(lacking)} of the model is missing; it needs {listed(model.names, 20)}")
-        picks = [have.names.index(name) for name in model.names]
+        picks = [place[name] for name in model.names]
         return None if picks == list(range(have.d)) else picks
     if have.d != model.d:
         raise DataError(f"the model was fitted on {model.d} columns, the rows have {have.d}; give the same columns")

@@ -191,12 +191,17 @@ def _called(where: Any) -> str:
 
 def is_table(where: Any) -> bool:
     """Whether something has named columns."""
+    if hasattr(where, "files") and hasattr(where, "to_batches"):
+        raise DataError("a dataset of Arrow is read by its files; give scan(dataset.files)")
     names = ("collect", "__arrow_c_stream__", "column_names", "columns")
     return isinstance(where, Mapping) or any(hasattr(where, name) for name in names)
 
 
 def _array(where: Any) -> Any:
-    """An array as it is, lists as an array."""
+    """An array as it is, lists as an array; what is masked is missing."""
+    if isinstance(where, np.ma.MaskedArray):
+        floats: Any = where.astype(np.result_type(where.dtype, np.float32))
+        return floats.filled(np.nan)
     try:
         return where if isinstance(where, np.ndarray) else np.asarray(where)
     except ValueError as error:
@@ -210,6 +215,8 @@ def _table(where: Any) -> Any:
         return where
     if hasattr(where, "collect"):
         raise DataError("a lazy table has no rows yet; call its collect() first")
+    if getattr(where, "ndim", 2) == 1 or hasattr(where, "name"):
+        raise DataError(f"a {type(where).__name__} is one column; give a table of columns")
     try:
         if isinstance(where, Mapping):
             return pa.table(dict(where))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,7 +67,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise DataError(f"the column {twice[0]!r} is there twice; rename or drop one", column=twice[0])
 

@@ -22,6 +22,8 @@ _NEWLINE, _COLON = 10, 58
 _APART = bytes.maketrans(b" :\t\r", b"\n\n\n\n")
 _COMMENT = re.compile(rb"#[^\n]*")
 _QID = re.compile(rb"^([ \t]*[^ \t\r\n:]+[ \t]+)qid:([0-9]+)(?=[ \t\r\n])", re.MULTILINE)
+#: whole numbers below it are floats
+_EXACT = 2.0**53
 #: digits of an index that a light pass reads
 _DIGITS = 10
 
@@ -131,7 +133,7 @@ def _at_once(block: bytes, bounds: Bounds, grouped: bool) -> Parsed | None:
     bytes_ = np.frombuffer(text, np.uint8)
     starts, _, firsts = _tokens(bytes_)
     rows = len(firsts)
-    if (qids or grouped) and len(qids) != rows:
+    if grouped and len(qids) != rows:
         return None
     numbers = _numbers(text.translate(_APART), len(starts))
     if numbers is None:
@@ -144,13 +146,18 @@ def _at_once(block: bytes, bounds: Bounds, grouped: bool) -> Parsed | None:
     count = len(paired) // 2
     if len(paired) % 2 or not paired[1::2].all() or paired[::2].any() or after_colon[firsts].any():
         return None
-    of_values = starts[entry][1::2]
-    if int((bytes_ == _COLON).sum()) != count or (bytes_[of_values - 2] <= 32).any():
+    ends = starts[entry]
+    ends[1::2] -= 1  # the colon before a value ends an index
+    if int((bytes_ == _COLON).sum()) != count or (bytes_[ends[1::2] - 1] <= 32).any():
         return None
+    if count and np.logical_or.reduceat(bytes_ - np.uint8(48) > 9, ends)[::2].any():
+        return None  # an index is made of digits
     entries = numbers[entry]
+    if count and entries[::2].max() >= _EXACT:
+        return None
     indices, values, labels = entries[::2].astype(np.int64), entries[1::2], numbers[firsts]
     indptr = np.append((firsts - np.arange(rows)) // 2, count)
-    if (indices != entries[::2]).any() or not np.isfinite(values).all() or np.isinf(labels).any():
+    if not np.isfinite(values).all() or np.isinf(labels).any():
         return None
     rising = np.diff(indices) > 0
     inner = indptr[1:-1]

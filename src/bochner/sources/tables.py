@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
-from functools import partial
+from copy import copy
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class Table(ABC):
     name: str
     #: (column, Arrow type), in the order of the table
     fields: list[tuple[str, Any]]
+    #: types that a file of text was told
+    _forced: dict[str, Any]
     #: how many rows it has; None until they are counted
     n_rows: int | None
 
@@ -51,15 +54,28 @@ class Table(ABC):
         """Count the rows where they are not known; for each column of labels, what types all of them could be."""
         return {}
 
+    def twin(self) -> Self:
+        """The same table, which may be told other types."""
+        other = copy(self)
+        other._forced = dict(self._forced)
+        return other
+
+    @cached_property
+    def _types(self) -> dict[str, list[Any]]:
+        types: dict[str, list[Any]] = {}
+        for name, kind in self.fields:
+            types.setdefault(name, []).append(kind)
+        return types
+
     def type_of(self, column: str) -> Any:
         """The Arrow type of a column; None where the table lacks it."""
-        types = [kind for name, kind in self.fields if name == column]
+        types = self._types.get(column, [])
         if len(types) > 1:
             raise DataError(f"{self.name}: the column {column!r} is there twice; rename or drop one", column=column)
-        return types[0] if types else None
+        return self._forced.get(column, types[0]) if types else None
 
     def force(self, column: str, kind: str) -> None:
-        """Read a column as an Arrow type, where the file leaves the type open."""
+        """Read a column as an Arrow type, whatever it looks like, where the file leaves the type open."""
         return None
 
     def held(self, columns: Sequence[str]) -> int:
@@ -71,7 +87,7 @@ class MemoryTable(Table):
     """An Arrow table in memory."""
 
     def __init__(self, table: Any, name: str = ""):
-        self.name = name
+        self.name, self._forced = name, {}
         self._table = table
         self.fields = _fields(table.schema)
         self.n_rows = table.num_rows
@@ -89,7 +105,7 @@ class ParquetTable(Table):
     """A Parquet file, read page by page: memory does not grow with its row groups; checksums are verified."""
 
     def __init__(self, path: Path):
-        self.name, self._path = str(path), path
+        self.name, self._path, self._forced = str(path), path, {}
         with reading(self.name), self._open() as file:
             self.fields = _fields(file.schema_arrow)
             self.n_rows = file.metadata.num_rows
@@ -117,12 +133,13 @@ class ParquetTable(Table):
         return {"rows": self.n_rows, **content(self._path)}
 
     def held(self, columns: Sequence[str]) -> int:
+        needed = set(columns)
         with reading(self.name), self._open() as file:
             most = 0
             for i in range(file.metadata.num_row_groups):
                 group = file.metadata.row_group(i)
                 chunks = (group.column(j) for j in range(group.num_columns))
-                wanted = (c for c in chunks if c.path_in_schema.split(".")[0] in columns or c.path_in_schema in columns)
+                wanted = (c for c in chunks if {c.path_in_schema.split(".")[0], c.path_in_schema} & needed)
                 most = max(most, sum(min(c.total_uncompressed_size, _PAGES) for c in wanted))
             return most
 
@@ -131,7 +148,7 @@ class IpcTable(Table):
     """A Feather or Arrow IPC file, or an IPC stream in a file, mapped into memory."""
 
     def __init__(self, path: Path):
-        self.name, self._path = str(path), path
+        self.name, self._path, self._forced = str(path), path, {}
         pa = arrow()
         with reading(self.name), pa.memory_map(self.name) as file:
             schema = self._reader(file, None).schema
@@ -152,6 +169,10 @@ class IpcTable(Table):
             raise DataError(f"{self.name} is Feather of version 1; write it again with version 2")
         return ipc.open_file(file, options=options) if magic == b"ARROW1" else ipc.open_stream(file, options=options)
 
+    def _places(self, columns: Sequence[str]) -> list[int]:
+        needed = set(columns)
+        return [i for i, (name, _) in enumerate(self.fields) if name in needed]
+
     @staticmethod
     def _of(reader: Any, first: int = 0) -> Generator[Any]:
         if hasattr(reader, "num_record_batches"):
@@ -164,8 +185,7 @@ class IpcTable(Table):
 
     def _batches(self, columns: Sequence[str], start: int, size: int) -> Generator[Any]:
         first = max(int(np.searchsorted(self._starts, start, side="right")) - 1, 0)
-        names = [name for name, _ in self.fields]
-        included = sorted(names.index(column) for column in columns)
+        included = self._places(columns)
         with arrow().memory_map(self.name) as file:
 
             def sound() -> Generator[Any]:
@@ -181,8 +201,7 @@ class IpcTable(Table):
 
     def held(self, columns: Sequence[str]) -> int:
         pa = arrow()
-        names = [name for name, _ in self.fields]
-        included = sorted(names.index(column) for column in columns if column in names)
+        included = self._places(columns)
         if self._path.stat().st_size < LARGE // 4 or not included:
             return 0
         largest = int(np.argmax(np.diff(self._starts)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bochner.stats.base import Batch, Statistic
 from bochner.stats.moments import Moments, Part
@@ -45,6 +46,21 @@ class BlockMoments(Statistic):
     def __add__(self, other: Self) -> Self:
         found = [mine + theirs for mine, theirs in zip(self._found, other._found, strict=True)]
         return type(self)(self.blocks, self.unlabelled, found)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            f"{block}/{name}": array
+            for block, moments in enumerate(self._found)
+            for name, array in moments.to_arrays().items()
+        }
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        split = [
+            {name.removeprefix(f"{block}/"): a for name, a in arrays.items() if name.startswith(f"{block}/")}
+            for block in range(len(self.blocks))
+        ]
+        read = [moments.restored(own) for moments, own in zip(self._found, split, strict=True)]
+        return type(self)(self.blocks, self.unlabelled, read)
 
     @property
     def parts(self) -> list[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from bochner.stats.folds import mixed
 
 #: how many of the rows that lie farthest from their centre are kept: they take the place of empty clusters
 SPARES = 16
+#: numbers and labels of no rows
+_NONE = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
 
 
 @dataclass
@@ -53,6 +56,7 @@ class Clusters(Statistic):
     ([2.0, 1.0], [1.5, 9.0], 6.0)
     """
 
+    summed = ("count", "weight", "sums", "inertia", "energy")
     # A tile is gone over three times.
     tile_bytes = 1 << 21
 
@@ -142,9 +146,20 @@ class Clusters(Statistic):
         if self.centres is not other.centres and not np.array_equal(self.centres, other.centres):
             raise DataError("sums next to different centres do not add up; sweep all rows with the same ones")
         both = self.fresh()
-        for name in ("count", "weight", "sums", "inertia", "energy", "spares", "_labels"):
+        for name in (*self.summed, "spares", "_labels"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        rows, labels = (np.concatenate(found) for found in zip(_NONE, *self._labels, strict=True))
+        spares = {f"spares.{name}": values for name, values in vars(self.spares).items()}
+        return {**super().to_arrays(), **spares, "rows": rows, "labels": labels}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        other = super().restored(arrays)
+        other.spares = Spares(*(arrays[f"spares.{name}"] for name in vars(self.spares)))
+        other._labels = [(arrays["rows"], arrays["labels"])]
+        return other
 
 
 class MiniBatches(Statistic):
@@ -155,13 +170,13 @@ class MiniBatches(Statistic):
     in parallel.
     """
 
+    summed = ("centres", "weight")
     tile_bytes = 1 << 22
 
     def __init__(self, centres: Float64, counts: Float64, rows: int, shift: Float64 | None = None):
         self.start, self.before, self.rows = centres, counts, rows
         self.shift = np.zeros(centres.shape[1]) if shift is None else shift
         self.centres, self.weight = centres, np.zeros(len(centres))
-        self._waiting: list[Batch] = []
 
     def fresh(self) -> Self:
         return type(self)(self.start, self.before, self.rows, self.shift)
