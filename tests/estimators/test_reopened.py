@@ -47,6 +47,8 @@ def test_what_is_loaded_predicts_and_learns_on_as_what_was_saved(estimator, tmp_
     check_is_fitted(again)
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     assert str(again.report_) == str(fitted.report_)
+    assert again.report_.error == fitted.report_.error
+    assert again.report_.to_json() == fitted.report_.to_json()
     if isinstance(estimator, KernelClassifier):
         np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
         assert again.classes_.tolist() == fitted.classes_.tolist()

@@ -110,7 +110,9 @@ def _model(file: str) -> dict[str, Any]:
         }
         report = about.get("more", {}).get("report")
         if report:
-            found["report"] = report
+            from bochner.estimators.chosen import Report
+
+            found["report"] = Report.from_json(report)
     elif about.get("what") == "moments":
         from bochner.saved import load_moments
 

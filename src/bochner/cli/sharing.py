@@ -183,6 +183,6 @@ def _require_map(one: Any, other: Any, path: str, like: str) -> None:
 
 def _save(estimator: KernelPredictor, output: str, as_json: bool) -> None:
     estimator.save(output, moments=True)
-    report: Any = estimator.report_
+    report = estimator.report_
     result = {"model": output, "rows": report.rows, "penalty": report.penalty, "held_out_error": report.error}
     tell(result, f"{report}\nmodel     {output}", as_json)

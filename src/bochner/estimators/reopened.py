@@ -11,6 +11,7 @@ import numpy as np
 
 from bochner.arrays import frozen
 from bochner.errors import FileError, SolverError
+from bochner.estimators.chosen import Report
 from bochner.estimators.reduced import Reduction, Stage, remembered
 from bochner.kernels import Kernel
 from bochner.model import Model
@@ -40,7 +41,7 @@ def kept(estimator: Any, path: str | PathLike[str], moments: bool) -> None:
         "streamed": estimator._streamed,
         "rank": None if estimator.pca_ is None else estimator.pca_.rank,
         "factors": None if estimator._factors is None else estimator._factors.tolist(),
-        "report": str(estimator.report_),
+        "report": estimator.report_.to_json(),
     }
     save(estimator.model_, path, estimator._kept() if moments else None, **more)
 
@@ -88,7 +89,7 @@ def _revive(estimator: Any, model: Model, moments: Moments | None, more: Mapping
     estimator.alpha_, estimator.rows_seen_ = float(more["penalty"]), int(more["rows_seen"])
     estimator.n_iter_ = max(1, int(model.solution.info.get("sweeps", 1)))
     estimator._factors = None if more["factors"] is None else frozen(more["factors"], float)
-    estimator.moments_, estimator.report_ = moments, str(more["report"])
+    estimator.moments_, estimator.report_ = moments, Report.from_json(more["report"])
     if estimator.classify:
         estimator.calibration_ = model.calibration
     estimator._stage, estimator._reduced, estimator.pca_ = Stage(), None, None

@@ -62,7 +62,7 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
     #: the words for ``solver``
     solvers: ClassVar[tuple[str, ...]]
     model_: Model
-    report_: Report | str
+    report_: Report
     moments_: Moments | None
     targets_: Targets
 

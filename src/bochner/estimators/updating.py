@@ -126,7 +126,7 @@ class UpdatingMixin:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The fitted estimator that ``save`` wrote; its ``report_`` is text."""
+        """The fitted estimator that ``save`` wrote."""
         estimator = cls()
         revive(estimator, opened(path), path)
         return estimator
