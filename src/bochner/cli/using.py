@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,86 +143,50 @@ _WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".npy": _write_npy}
 @JSON
 def score(model: str, data: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Compare the predictions of MODEL for the rows of DATA with their targets, chunk by chunk."""
-    from bochner.errors import DataError
+    from bochner.report.truth import compare
     from bochner.saved import load
-    from bochner.stats import Classes
 
-    loaded, source = load(model), source_of(data, **options)
-    if not source.target:
-        raise DataError("name the column of the truth with --target")
-    known = _known(loaded, source)
-    result = _classes(loaded, known) if isinstance(loaded.targets, Classes) else _numbers(loaded, known)
+    truth = compare(load(model), source_of(data, **options))
+    result: dict[str, Any] = {"rows": truth.rows, **truth.scores}
+    if truth.classes is not None:
+        found = truth.classes
+        result["classes"] = [
+            {"class": label, "rows": rows, "recall": recall, "precision": precision}
+            for label, rows, recall, precision in zip(
+                found.labels.tolist(),
+                found.counts.sum(axis=1).tolist(),
+                _plain(found.recall),
+                _plain(found.precision),
+                strict=True,
+            )
+        ]
     tell(result, _shown(result), as_json)
 
 
-def _classes(model: Model, source: Source) -> dict[str, Any]:
-    import numpy as np
-
-    from bochner.stats import Classes
-
-    assert isinstance(model.targets, Classes)
-    labels = model.targets.labels
-    k = len(labels)
-    counts, log_loss, weight = np.zeros((k, k)), 0.0, 0.0
-    probable = model.loss == "logistic" or model.calibration is not None
-    for chunk in source.chunks():
-        assert chunk.y is not None
-        codes, told = model.targets.encode(chunk.y, chunk.start)
-        codes = codes[told]
-        w = np.ones(len(codes)) if chunk.weight is None else chunk.weight[told]
-        decision = model.decision(chunk.X[told])
-        found = np.searchsorted(labels, model.meant(decision))
-        np.add.at(counts, (codes, found), w)
-        weight += float(w.sum())
-        if probable:
-            shares = model.probabilities(chunk.X[told])[np.arange(len(codes)), codes]
-            log_loss -= float(w @ np.log(np.maximum(shares, 1e-300)))
-    right, true, said = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        recall, precision = right / true, right / said
-    by_class = [
-        {"class": label, "rows": true[j], "recall": recall[j], "precision": precision[j]}
-        for j, label in enumerate(labels.tolist())
-    ]
-    return {
-        "rows": weight,
-        "accuracy": float(right.sum() / weight),
-        "balanced_accuracy": float(np.nanmean(recall)),
-        **({"log_loss": log_loss / weight} if probable else {}),
-        "classes": by_class,
-    }
-
-
-def _numbers(model: Model, source: Source) -> dict[str, Any]:
-    import numpy as np
-
-    from bochner.stats import Part
-
-    squared, absolute, truth = 0.0, 0.0, Part.empty(0, model.targets.outputs)
-    for chunk in source.chunks():
-        assert chunk.y is not None
-        y, told = model.targets.encode(chunk.y, chunk.start)
-        y = y[told]
-        w = np.ones(len(y)) if chunk.weight is None else chunk.weight[told]
-        off = model.predict(chunk.X[told]).reshape(y.shape) - y
-        squared += w @ np.square(off)
-        absolute += w @ np.abs(off)
-        mean = np.average(y, axis=0, weights=w)
-        truth = truth + Part(
-            len(y), float(w.sum()), np.empty(0), mean, np.empty((0, 0)), np.empty((0, len(mean))), w @ (y - mean) ** 2
-        )
-    n = truth.weight
-    return {
-        "rows": n,
-        "r2": float(np.mean(1.0 - squared / np.maximum(truth.target_scatter, 1e-300))),
-        "rmse": math.sqrt(float(np.mean(squared)) / n),
-        "mae": float(np.mean(absolute)) / n,
-    }
+def _plain(values: Any) -> list[float | None]:
+    """A class that does not occur has no recall."""
+    return [float(value) if value == value else None for value in values]
 
 
 def _shown(result: dict[str, Any]) -> str:
     lines = [f"{name:18s} {value:,.6g}" for name, value in result.items() if name != "classes"]
     for row in result.get("classes", []):
-        shown = f"{row['class']!s:18s} {row['rows']:>10,.6g} rows, recall {row['recall']:.4f}"
-        lines.append(f"{shown}, precision {row['precision']:.4f}")
+        recall, precision = ("none" if row[name] is None else f"{row[name]:.4f}" for name in ("recall", "precision"))
+        lines.append(f"{row['class']!s:18s} {row['rows']:>10,.6g} rows, recall {recall}, precision {precision}")
     return "\n".join(lines)
+
+
+@click.command(epilog="\b\nExample:\n  bochner report model.bochner held-out.parquet --target class -o report.html")
+@click.argument("model")
+@data_options
+@TARGET
+@click.option("--title", default="", help="Of the page.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), default="report.html", show_default=True)
+def report(model: str, data: tuple[str, ...], title: str, output: str, **options: Any) -> None:
+    """A page about MODEL and how well it predicts the rows of DATA, which it has not seen."""
+    require_writable(output)
+    from bochner.report import write_page
+    from bochner.saved import opened
+
+    write_page(output, opened(model), source_of(data, **options), title)
+    print(output)
