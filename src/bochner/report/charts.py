@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 640, 300
+WIDTH, HEIGHT = 520, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 16, 14, 46
 
 
@@ -131,7 +131,7 @@ def bars(title: str, names: Sequence[str], values: Sequence[float], form: Callab
     parts = []
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         y, length = 34 * i, max(1.0, (WIDTH - 110) * value / top)
-        shown = name if len(name) < 88 else name[:85] + "…"
+        shown = name if len(name) < 74 else name[:71] + "…"
         parts.append(f'<text x="0" y="{y + 12}">{escape(shown)}</text>')
         parts.append(f'<rect class="bar" x="0" y="{y + 17}" width="{length:.1f}" height="11" rx="2"/>')
         parts.append(f'<text class="value" x="{length + 6:.1f}" y="{y + 27}">{escape(form(value))}</text>')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -39,6 +40,7 @@ p{margin:.4rem 0}.soft{color:var(--soft);font-size:.9rem}
 .cards b{display:block;font-size:1.15rem}.cards span{color:var(--soft);font-size:.82rem}
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.3rem .5rem .3rem 0;
 border-bottom:1px solid var(--rule);vertical-align:top}th{font-weight:600;white-space:nowrap}
+td:first-child{white-space:nowrap}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.scroll{overflow-x:auto}
 svg{width:100%;height:auto;display:block;margin:.4rem 0}svg text{font:11.5px system-ui,sans-serif;fill:var(--soft)}
 svg text.value{fill:var(--ink)}svg text.light{fill:var(--paper)}
@@ -78,13 +80,18 @@ def page(opened: Opened, source: Source | None = None, title: str = "") -> str:
     sections = "".join(
         f"<section><h2>{escape(s.title)}</h2>{s.body}</section>" for s in _sections(opened, report, truth, source)
     )
-    heading = escape(title or f"{report.kernel}: {report.rows:,} rows")
+    heading = escape(title or f"{_short(report.kernel)}: {report.rows:,} rows")
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{heading}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{heading}</h1>{_cards(report, truth)}{sections}</body></html>"
     )
+
+
+def _short(text: str) -> str:
+    """Numbers to four digits: the full ones stand in the table."""
+    return re.sub(r"\d+\.\d{4,}(?:e-?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
 
 
 def _cards(report: Report, truth: Truth | None) -> str:
@@ -218,7 +225,7 @@ def _spaced(n: int, most: int) -> list[int]:
 def _kernels(report: Report) -> str:
     assert report.search is not None
     tried = [c for c in report.search.tried if np.isfinite(c.error)][:16]
-    names = [f"{c.kernel}, scaling {c.scaling}, {c.rows:,} rows" for c in tried]
+    names = [f"{_short(str(c.kernel))}, scaling {c.scaling}, {c.rows:,} rows" for c in tried]
     errors = [c.error for c in tried]
     words = f"The best was {names[0]} with {errors[0]:.4f}." if names else ""
     return (
