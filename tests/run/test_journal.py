@@ -17,6 +17,9 @@ from bochner.solvers.losses import Logistic
 from bochner.sources import MemorySource, Scaling
 from bochner.stats import Classes, Folds, Moments
 from bochner.stats.gradient import Gradient
+from bochner.stats.products import Guess, Products, RightSide
+from bochner.stats.sketched import Sketch
+from bochner.stats.together import Together
 
 rng = np.random.default_rng(0)
 N, D = 70_000, 16
@@ -89,6 +92,27 @@ def test_what_is_done_is_not_done_again(tmp_path, plain):
     read = Counting(X, y)
     same(Journal(tmp_path).sweep(Local(2), replace(FLOW, source=read), EMPTY), plain)
     assert read.starts == []
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        RightSide(D, 3),
+        Products(np.eye(D)[:, :2], np.zeros(D), held=0, guess=Guess(np.ones((D, 3)), np.zeros(3), 3)),
+        Sketch(D, together=4),
+        Together(RightSide(D, 3), Sketch(D, together=4)),
+    ],
+    ids=lambda statistic: type(statistic).__name__,
+)
+def test_statistics_of_sweeping_solvers_are_kept(tmp_path, statistic):
+    with pytest.raises(Stopped):
+        Journal(tmp_path, every=0).sweep(Local(1), broken(FLOW, 50_000), statistic)
+    assert any(path.name.startswith("sweep-000000-") for path in tmp_path.iterdir())
+    read = Counting(X, y)
+    found = Journal(tmp_path).sweep(Local(1), replace(FLOW, source=read), statistic)
+    assert min(read.starts) > 0
+    same(found, Local(1).sweep(FLOW, statistic))
+    same(Journal(tmp_path).sweep(Local(1), FLOW, statistic), found)
 
 
 def gradient(v):
@@ -171,7 +195,8 @@ HARNESS = """
             writes += 1
 
         tensors.write = counted
-        model = KernelClassifier("gaussian(gamma=0.5)", n_features=32, loss="logistic", random_state=0, n_jobs=2)
+        options = {"loss": "logistic", "sweep_tol": 0.03} if sys.argv[2] == "logistic" else {"solver": "sweeps"}
+        model = KernelClassifier("gaussian(gamma=0.5)", n_features=32, random_state=0, n_jobs=2, **options)
         model.fit(X, y, checkpoint=folder)
         return model.coef_.tobytes() + model.intercept_.tobytes()
 
@@ -195,15 +220,16 @@ HARNESS = """
 """
 
 
-def test_a_fit_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize(("way", "least"), [("logistic", 8), ("sweeps", 5)])
+def test_a_fit_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path, way, least):
     found = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(HARNESS), str(tmp_path)],
+        [sys.executable, "-c", textwrap.dedent(HARNESS), str(tmp_path), way],
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert found.returncode == 0, found.stderr
-    assert int(found.stdout) >= 15
+    assert int(found.stdout) >= least
 
 
 def test_a_folder_can_be_cleared(tmp_path):

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -71,7 +72,9 @@ def _state(item: Any) -> str:
         elif isinstance(value, (list, tuple)):
             for inner in (len(value), *value):
                 add(inner)
-        elif hasattr(value, "__dict__"):
+        elif isinstance(value, type) or callable(value):
+            add(value.__qualname__ if hasattr(value, "__qualname__") else type(value).__qualname__)
+        elif hasattr(value, "__dict__") and not isinstance(value, Enum):
             add(type(value).__qualname__)
             add(vars(value))
         else:

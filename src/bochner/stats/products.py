@@ -6,7 +6,8 @@ A sweep costs 4nDk operations for k directions besides the features, where momen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -100,6 +101,17 @@ class RightSide(Statistic):
             self._done = self._done + self._sums.value()
             self._sums = None
         return self._done
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {f.name: np.asarray(getattr(self.value, f.name)) for f in fields(Cross)}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        other = self.fresh()
+        kept: dict[str, Any] = {
+            name: array.item() if array.ndim == 0 else array.copy() for name, array in arrays.items()
+        }
+        other._done = Cross(**kept)
+        return other
 
     def __add__(self, other: Self) -> Self:
         mine, theirs = ((s.width, s.outputs, s.held, s.only) for s in (self, other))
@@ -203,6 +215,7 @@ class Products(Statistic):
     """
 
     tile_bytes = TILE
+    summed = ("_sums", "_totals", "held_error", "held_wrong", "held_weight")
 
     def __init__(
         self,
@@ -278,8 +291,6 @@ class Products(Statistic):
         if self.directions is not other.directions and not np.array_equal(self.directions, other.directions):
             raise DataError("products of different directions do not add")
         total = self.fresh()
-        total._sums, total._totals = self._sums + other._sums, self._totals + other._totals
-        total.held_error = self.held_error + other.held_error
-        total.held_wrong = self.held_wrong + other.held_wrong
-        total.held_weight = self.held_weight + other.held_weight
+        for name in self.summed:
+            setattr(total, name, getattr(self, name) + getattr(other, name))
         return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -87,6 +88,20 @@ class Sketch(Statistic):
             part -= np.multiply.outer(mean, self._counts.pop(window)).astype(self.dtype)
         self._signs.clear()
         return out.T
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {"windows": np.array(sorted(self._windows), dtype=np.int64)}
+        for window, rows in self._windows.items():
+            arrays |= {f"{window}.rows": rows, f"{window}.counts": self._counts[window]}
+        return arrays
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        other = self.fresh()
+        for window in arrays["windows"].tolist():
+            other._windows[window] = arrays[f"{window}.rows"].copy()
+            other._counts[window] = arrays[f"{window}.counts"].copy()
+            other._signs[window] = self.seed.stream("signs", window).signs(BUCKETS * self.together)
+        return other
 
     def __add__(self, other: Self) -> Self:
         shape, others = ((s.width, s.together, s.seed, s.held, s.dtype) for s in (self, other))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from bochner.stats.base import Batch, Statistic
 
@@ -31,6 +34,19 @@ class Together(Statistic):
     def update(self, batch: Batch) -> None:
         for part in self.parts:
             part.update(batch)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        each = [part.to_arrays() for part in self.parts]
+        if not all(each):
+            return {}
+        return {f"{i}/{name}": array for i, arrays in enumerate(each) for name, array in arrays.items()}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        each: list[dict[str, NDArray[Any]]] = [{} for _ in self.parts]
+        for name, array in arrays.items():
+            place, _, own = name.partition("/")
+            each[int(place)][own] = array
+        return type(self)(*(part.restored(own) for part, own in zip(self.parts, each, strict=True)))
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(a + b for a, b in zip(self.parts, other.parts, strict=True)))
