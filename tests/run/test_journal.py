@@ -12,7 +12,7 @@ import pytest
 from bochner import features, kernels
 from bochner.errors import FileError
 from bochner.run import Flow, Local
-from bochner.run.journal import Journal, cleared
+from bochner.run.journal import Journal, cleared, state_digest
 from bochner.solvers.losses import Logistic
 from bochner.sources import MemorySource, Scaling
 from bochner.stats import Classes, Folds, Moments
@@ -244,3 +244,9 @@ def test_a_folder_can_be_cleared(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be made"):
         Journal(tmp_path / "file" / "folder")
+
+
+def test_the_digest_of_an_object_that_can_be_called_is_that_of_its_numbers():
+    first, again, other = (features.RandomFourier(kernels.Gaussian(0.5), D).draw(3, seed) for seed in (0, 0, 1))
+    assert state_digest(first) == state_digest(again)
+    assert len({state_digest(item) for item in (first, other, first.part(0, 4))}) == 3

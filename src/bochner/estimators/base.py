@@ -68,6 +68,8 @@ class KernelEstimator(RowsEstimator):
     search_: Search | None
     #: keeps the sweeps of a fit that can be resumed
     _journal: Journal | None = None
+    #: sweeps in place of this machine: a ``DaskExecutor``
+    _executor: Any = None
 
     def _draw(self, source: Source, seed: int, targets: Targets | None = None) -> Chunk:
         """Settle kernel, scaling and map: ``search_``, ``scaling_``, ``drawn_``, ``map_``, ``kernel_``.
@@ -133,7 +135,9 @@ class KernelEstimator(RowsEstimator):
         return Flow(source, self.drawn_, self.scaling_, targets, folds, dtype or self.dtype_, first, promoted=promoted)
 
     def _sweep(self, flow: Flow, progress: bool = False, what: str = "") -> Sweep:
-        """One pass over a flow, on ``n_jobs`` threads."""
+        """One pass over a flow, on ``n_jobs`` threads or by the executor of this fit."""
         meter = Meter(what or type(self).__name__) if progress else None
+        if self._executor is not None:
+            return partial(self._executor.sweep, flow, progress=meter)
         local = Local(threads=self.n_jobs, progress=meter)
         return partial(local.sweep, flow) if self._journal is None else partial(self._journal.sweep, local, flow)

@@ -91,21 +91,26 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
         groups: Any = None,
         progress: bool = False,
         checkpoint: str | PathLike[str] | None = None,
+        executor: Any = None,
     ) -> Self:
         """Learn from rows X and targets y, or from a source (``bochner.scan``) that has both.
 
         Rows whose target is missing (NaN or None) are unlabelled.  Rows of one group are never in
         different folds.  ``progress`` writes rows, speed and remaining time to standard error.  A fit with
         a folder as ``checkpoint`` keeps its sweeps there: where it was killed, the same fit goes on to the
-        same bits.  Remove the folder once the model is saved.
+        same bits.  Remove the folder once the model is saved.  With a ``bochner.run.dask.DaskExecutor``
+        as ``executor`` a cluster sweeps, to the same bits.
         """
+        if executor is not None and checkpoint is not None:
+            raise SolverError("an executor keeps its sweeps itself; give it the folder, DaskExecutor(client, folder)")
         source = self._supervised(X, y, sample_weight, groups, reset=True)
         targets = learn_targets(source.targets(), self.classify)
         self._journal = None if checkpoint is None else Journal(Path(checkpoint))
+        self._executor = executor
         try:
             self._fit(source, targets, progress)
         finally:
-            self._journal = None
+            self._journal = self._executor = None
         return self
 
     def _fit(self, source: Source, targets: Targets, progress: bool) -> None:

@@ -49,7 +49,7 @@ def identity(flow: Flow, statistic: Statistic) -> dict[str, Any]:
         "folds": None if flow.folds is None else [flow.folds.count, flow.folds.seed],
         "precision": [flow.dtype, flow.promoted],
         "rows": [flow.first, flow.chunk, flow.group, flow.by_class],
-        "statistic": _state(statistic.fresh()),
+        "statistic": state_digest(statistic.fresh()),
         "versions": {"bochner": __version__, "numpy": np.__version__, "scipy": scipy.__version__},
     }
 
@@ -58,7 +58,7 @@ def _digest(item: Any) -> str:
     return hashlib.sha256(json.dumps(item, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _state(item: Any) -> str:
+def state_digest(item: Any) -> str:
     """A digest of an object: of its arrays and numbers, by name."""
     found = hashlib.sha256()
 
@@ -72,8 +72,8 @@ def _state(item: Any) -> str:
         elif isinstance(value, (list, tuple)):
             for inner in (len(value), *value):
                 add(inner)
-        elif isinstance(value, type) or callable(value):
-            add(value.__qualname__ if hasattr(value, "__qualname__") else type(value).__qualname__)
+        elif callable(value) and hasattr(value, "__qualname__"):  # a class or function; objects may be callable too
+            add(value.__qualname__)
         elif hasattr(value, "__dict__") and not isinstance(value, Enum):
             add(type(value).__qualname__)
             add(vars(value))

@@ -62,6 +62,9 @@ class Statistic(ABC):
             setattr(other, name, array.copy() if isinstance(mine, np.ndarray) else type(mine)(array.item()))
         return other
 
+    #: whether it works on memory that it has in common with others, so that it cannot leave its process
+    shared: ClassVar[bool] = False
+
     #: bytes of a tile of features: small ones stay in the cache for statistics that go over them twice
     tile_bytes: int = 32 << 20
 

@@ -35,6 +35,8 @@ class Remainder:
 class Against(Statistic):
     """A statistic ``of`` features whose targets are the remainder of the rows."""
 
+    shared = True
+
     def __init__(self, of: Any, remainder: Remainder):
         self.of, self.remainder = of, remainder
         self.tile_bytes = of.tile_bytes
@@ -56,6 +58,8 @@ class Against(Statistic):
 
 class Less(Statistic):
     """Takes (z − mean) @ coef off the remainder of every labelled row: a sweep for what it does to the rows."""
+
+    shared = True
 
     def __init__(self, coef: Float64, mean: Float64, remainder: Remainder):
         self.coef, self.mean, self.remainder = coef, mean, remainder
