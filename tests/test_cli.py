@@ -231,3 +231,21 @@ def test_version_and_unknown_commands():
     done = bochner("nonsense")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_of_processes_fits_the_same_model(run, files):
+    pytest.importorskip("distributed")
+    fitted(run, output="here.bochner")
+    command = ("fit", "a.parquet", "--target", "price", *FIT, "-o", "there.bochner", "--checkpoint", "state", "-q")
+    done = bochner(
+        *(str(files / word) if word.endswith((".parquet", ".bochner", "state")) else word for word in command),
+        "--dask",
+        "local:1",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (files / "state").exists()
+    here, there = (bochner_package.load(files / name) for name in ("here.bochner", "there.bochner"))
+    np.testing.assert_array_equal(here.predict(X), there.predict(X))
+    code, _, err = run(*command, "--dask", "local:none")
+    assert code != 0
+    assert "local:N starts N worker processes" in err

@@ -1,8 +1,12 @@
 """A cluster of processes gives the bits of one machine, whatever dies; where it cannot, it says so in one sentence."""
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -108,6 +112,16 @@ class Failing(Slow):
 
 def test_moments_of_rows_in_memory_have_the_bits_of_one_machine(cluster):
     same(DaskExecutor(cluster).sweep(FLOW, EMPTY), Local(2).sweep(FLOW, EMPTY))
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_the_number_of_workers_changes_no_bit(workers):
+    shape = {"n_workers": workers, "threads_per_worker": 1, "processes": False}
+    with (
+        distributed.LocalCluster(**shape, dashboard_address=":0", silence_logs=50) as made,
+        distributed.Client(made) as client,
+    ):
+        same(DaskExecutor(client).sweep(FLOW, EMPTY), Local(1).sweep(FLOW, EMPTY))
 
 
 def test_moments_of_a_file_have_the_bits_of_one_machine_and_rows_do_not_travel(cluster, parquet, monkeypatch):
@@ -233,3 +247,94 @@ def test_what_cannot_leave_its_process_is_refused(cluster):
 class Unsendable(MemorySource):
     def __reduce__(self):
         raise TypeError("it has a lock")
+
+
+class Counted(Slow):
+    """Writes a line to the file ``kills`` for every group that is begun."""
+
+    def update(self, batch):
+        if not len(self.rows):
+            with open(self.kills, "a") as file:
+                file.write(f"{batch.rows[0]}\n")
+        time.sleep(self.seconds)
+        self.rows = np.concatenate([self.rows, batch.rows])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_killed_at_random_moments_cost_no_bit_and_at_most_a_group_each(cluster, tmp_path, seed, durable):
+    moments = np.random.default_rng(seed)
+    done, kills = threading.Event(), 0
+
+    def kill():
+        nonlocal kills
+        while kills < 10 and not done.wait(moments.uniform(0.1, 1.5)):
+            # A nanny whose worker dies while it starts gives up, and a cluster without nannies has no way back.
+            known = cluster.cluster.scheduler.workers
+            nannies = [n for n in cluster.cluster.workers.values() if n.pid and n.worker_address in known]
+            if nannies:
+                os.kill(nannies[moments.integers(len(nannies))].pid, signal.SIGKILL)
+                kills += 1
+
+    wide = np.repeat(X, 8, axis=0)
+    flow = Flow(MemorySource(wide, np.repeat(y, 8)), drawn, **OPTIONS)
+    counts = tmp_path / "counts"
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        folder = tmp_path / "folder" if durable else None
+        found = DaskExecutor(cluster, folder).sweep(flow, Counted(0.02, counts))
+    finally:
+        done.set()
+        killer.join()
+    np.testing.assert_array_equal(found.rows, Local(1).sweep(flow, Slow()).rows)
+    groups = -(-len(wide) // (flow.chunk * flow.group))
+    begun = len(counts.read_text().splitlines())
+    print(f"{kills} kills, {begun} groups begun of {groups}")
+    assert kills > 0
+    if durable:
+        assert begun <= groups + kills
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", range(3))
+def test_a_scheduler_that_is_killed_ends_with_a_sentence_and_the_folder_goes_on(tmp_path, again):
+    address = f"tcp://127.0.0.1:{free_port()}"
+    folder = tmp_path / "folder"
+    with processes(address) as scheduler, distributed.Client(address, timeout=30) as client:
+
+        def kill(progress):
+            if progress.rows >= (1 + again) * 8192 and scheduler.poll() is None:
+                scheduler.kill()
+
+        with pytest.raises(SolverError, match=r"^the (scheduler is gone|cluster had no worker)"):
+            DaskExecutor(client, folder, patience=5).sweep(FLOW, Slow(0.02), kill)
+    with processes(address), distributed.Client(address, timeout=30) as client:
+        told = []
+        found = DaskExecutor(client, folder, patience=30).sweep(FLOW, Slow(0.02), told.append)
+    assert len(told) < 9
+    np.testing.assert_array_equal(found.rows, Local(1).sweep(FLOW, Slow()).rows)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def processes(address):
+    """A scheduler and two workers, each a process of its own."""
+    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", address, "--dashboard-address", ":0"]
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in (run, work, work)
+    ]
+    try:
+        yield started[0]
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait(30)

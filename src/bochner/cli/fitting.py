@@ -72,6 +72,7 @@ def task_of(source: Source, task: str) -> tuple[bool, str]:
 @click.option("--memory", type=size, help="Budget of the statistics, such as 4GB.")
 @click.option("--moments", "keep", is_flag=True, help="Keep the statistics in the model, so that it can be updated.")
 @click.option("--checkpoint", type=click.Path(file_okay=False), help="Folder in which a killed fit goes on.")
+@click.option("--dask", metavar="ADDRESS", help="Sweep on a Dask cluster: tcp://…, or local:N for N processes here.")
 @SEED
 @THREADS
 @QUIET
@@ -95,12 +96,19 @@ def fit(data: tuple[str, ...], output: str, as_json: bool, quiet: bool, **option
     if not classify and options["loss"] != "squared":
         raise click.UsageError(f"--loss {options['loss']} is for classes, and this is regression: {why}")
     model = KernelClassifier(loss=options["loss"], **shared) if classify else KernelRegressor(**shared)
-    model.fit(source, progress=not quiet, checkpoint=options["checkpoint"])
-    model.save(output, moments=options["keep"])
-    if options["checkpoint"] is not None:
-        from bochner.run.journal import cleared
+    folder = options["checkpoint"]
+    if options["dask"] is None:
+        model.fit(source, progress=not quiet, checkpoint=folder)
+    else:
+        from bochner.run.dask import DaskExecutor, connected
 
-        cleared(options["checkpoint"])
+        with connected(options["dask"]) as client:
+            model.fit(source, progress=not quiet, executor=DaskExecutor(client, folder))
+    model.save(output, moments=options["keep"])
+    if folder is not None:
+        from bochner.run import journal, shelf
+
+        (journal if options["dask"] is None else shelf).cleared(folder)
     report = model.report_
     result = {
         "model": output,

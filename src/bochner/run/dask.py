@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeVar, cast
@@ -98,6 +98,26 @@ def _travelling(drawn: Drawn) -> dict[str, Any] | None:
     except BochnerError:
         return None
     return recipe if type(again) is type(drawn) and again.width == drawn.width else None
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at ``address``, or of N processes on this machine that ``local:N`` starts."""
+    dask = distributed()
+    kind, _, count = address.partition(":")
+    if kind == "local" and not (count.isdecimal() and int(count)):
+        raise SolverError(f"local:N starts N worker processes, got {address!r}")
+    with ExitStack() as stack:
+        try:
+            if kind == "local":
+                local = dask.LocalCluster(
+                    n_workers=int(count), threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+                )
+                stack.enter_context(local)
+            client = stack.enter_context(dask.Client(local if kind == "local" else address, timeout=10))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise SolverError(f"there is no Dask scheduler at {address}: {' '.join(str(error).split())}") from error
+        yield client
 
 
 class _Lost(Exception):

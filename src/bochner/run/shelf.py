@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,3 +102,16 @@ class Shelf:
             raise Unreadable(
                 f"{path} cannot be read back ({error}); all workers and the client must share its folder"
             ) from None
+
+
+def cleared(folder: str | os.PathLike[str]) -> None:
+    """Remove the shelves in a folder, and the folder where nothing else is in it."""
+    for place in Path(folder).iterdir():
+        if re.fullmatch(r"[0-9a-f]{32}", place.name) and place.is_dir():
+            for path in place.iterdir():
+                if path.name.lstrip(".").startswith((_PART, _TOTAL)):
+                    path.unlink(missing_ok=True)
+            if not any(place.iterdir()):
+                place.rmdir()
+    if not any(Path(folder).iterdir()):
+        Path(folder).rmdir()
