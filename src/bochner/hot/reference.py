@@ -53,6 +53,14 @@ def cos_sin(phases: Float, factor: float, amplitude: float, out: Float) -> None:
     out *= out.dtype.type(amplitude)
 
 
+def cos(phases: Float, factor: float, offsets: Float, amplitude: float, out: Float) -> None:
+    """out[i] = amplitude · cos 2π (factor · phases[i] + offsets[i]): phases and out (count, n), offsets in turns."""
+    np.multiply(phases, phases.dtype.type(2.0 * np.pi * factor), out=out)
+    out += (2.0 * np.pi * offsets).astype(out.dtype)[:, None]
+    np.cos(out, out=out)
+    out *= out.dtype.type(amplitude)
+
+
 def structured(rows: Float, signs: Float, factors: Float, amplitude: float, out: Float) -> None:
     """Pairs at the frequencies H D₁ H D₂ H D₃: rows (size, n), signs (3, blocks · size), factors (count,).
 

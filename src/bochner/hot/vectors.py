@@ -91,41 +91,79 @@ def _butterfly(radix: int) -> Any:
 _two, _four, _eight = _butterfly(2), _butterfly(4), _butterfly(8)
 
 
+def _reduced(builder: Any, turns: Any) -> Any:
+    """Turns from the nearest whole number of them: exact, so that no phase is too large."""
+    return builder.fsub(turns, _call(builder, "rint", turns))
+
+
+def _wave(builder: Any, turns: Any, scale: Any) -> Any:
+    """Scale times cos 2π turns, for |turns| ≤ ½: an odd polynomial about the nearest zero."""
+    u = builder.fsub(_call(builder, "fabs", turns), _all(0.25))
+    square = builder.fmul(u, u)
+    value = _all(TURNS[-1])
+    for coefficient in reversed(TURNS[:-1]):
+        value = _call(builder, "fma", value, square, _all(coefficient))
+    return builder.fmul(builder.fmul(value, u), scale)
+
+
 @intrinsic
 def _cos_sin(_typing, src, at, factor, amplitude, out, cos_to, sin_to):
-    """Amplitude times cos and sin of 2π · factor · src: an odd polynomial about the nearest zero."""
+    """Amplitude times cos and sin of 2π · factor · src."""
     signature = types.void(src, types.intp, types.float32, types.float32, out, types.intp, types.intp)
 
     def generate(context, builder, signature, values):
         src, at, factor, amplitude, out, cos_to, sin_to = values
         turns = _load(builder, _place(context, builder, signature.args[0], src, at))
-        turns = builder.fmul(turns, _spread(builder, factor))
-        turns = builder.fsub(turns, _call(builder, "rint", turns))
+        turns = _reduced(builder, builder.fmul(turns, _spread(builder, factor)))
+        late = _reduced(builder, builder.fsub(turns, _all(0.25)))
         scale = _spread(builder, amplitude)
-        quarter = _all(0.25)
-        late = builder.fsub(turns, quarter)
-        late = builder.fsub(late, _call(builder, "rint", late))
         for rest, to in ((turns, cos_to), (late, sin_to)):
-            u = builder.fsub(_call(builder, "fabs", rest), quarter)
-            square = builder.fmul(u, u)
-            value = _all(TURNS[-1])
-            for coefficient in reversed(TURNS[:-1]):
-                value = _call(builder, "fma", value, square, _all(coefficient))
-            value = builder.fmul(builder.fmul(value, u), scale)
-            _store(builder, value, _place(context, builder, signature.args[4], out, to))
+            _store(builder, _wave(builder, rest, scale), _place(context, builder, signature.args[4], out, to))
         return context.get_dummy_value()
 
     return signature, generate
 
 
+@intrinsic
+def _cos(_typing, src, at, factor, offset, amplitude, out, to):
+    """Amplitude times cos 2π (factor · src + offset)."""
+    signature = types.void(src, types.intp, types.float32, types.float32, types.float32, out, types.intp)
+
+    def generate(context, builder, signature, values):
+        src, at, factor, offset, amplitude, out, to = values
+        turns = _load(builder, _place(context, builder, signature.args[0], src, at))
+        turns = _call(builder, "fma", turns, _spread(builder, factor), _spread(builder, offset))
+        value = _wave(builder, _reduced(builder, turns), _spread(builder, amplitude))
+        _store(builder, value, _place(context, builder, signature.args[5], out, to))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# In all loops ``out`` is a stretch of memory with features ``step`` apart.  There are at least ``LANES`` rows, and
+# the last vector of them begins where it ends with the last row: some rows are worked out twice.
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def cos_sin(phases, factor, amplitude, out):
-    """See ``reference.cos_sin``: here rows (the last axis) come in sixteens."""
+def cos_sin(phases, factor, amplitude, out, step):
+    """See ``reference.cos_sin``."""
     count, rows = phases.shape
-    flat, to = phases.reshape(-1), out.reshape(-1)
+    src = phases.reshape(-1)
     for i in range(count):
-        for j in range(0, rows, LANES):
-            _cos_sin(flat, i * rows + j, factor, amplitude, to, 2 * i * rows + j, (2 * i + 1) * rows + j)
+        for start in range(0, rows, LANES):
+            j = min(start, rows - LANES)
+            _cos_sin(src, i * rows + j, factor, amplitude, out, 2 * i * step + j, (2 * i + 1) * step + j)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def cos(phases, factor, offsets, amplitude, out, step):
+    """See ``reference.cos``."""
+    count, rows = phases.shape
+    src = phases.reshape(-1)
+    for i in range(count):
+        for start in range(0, rows, LANES):
+            j = min(start, rows - LANES)
+            _cos(src, i * rows + j, factor, offsets[i], amplitude, out, i * step + j)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -151,14 +189,14 @@ def _hadamard(src, dst, size, signs, first):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def structured(rows, signs, factors, amplitude, out):
-    """See ``reference.structured``: here rows (the last axis) come in sixteens."""
+def structured(rows, signs, factors, amplitude, out, step):
+    """See ``reference.structured``."""
     size, n = rows.shape
     count = len(factors)
-    to = out.reshape(-1)
     lanes = np.empty(size * LANES, np.float32)
     work = np.empty(size * LANES, np.float32)
-    for start in range(0, n, LANES):
+    for first in range(0, n, LANES):
+        start = min(first, n - LANES)
         for i in range(size):
             for j in range(LANES):
                 lanes[i * LANES + j] = rows[i, start + j]
@@ -167,5 +205,5 @@ def structured(rows, signs, factors, amplitude, out):
             _hadamard(work, work, size, signs[1], block)
             _hadamard(work, work, size, signs[2], block)
             for i in range(min(size, count - block)):
-                row = 2 * (block + i) * n + start
-                _cos_sin(work, i * LANES, factors[block + i], amplitude, to, row, row + n)
+                to = 2 * (block + i) * step + start
+                _cos_sin(work, i * LANES, factors[block + i], amplitude, out, to, to + step)
