@@ -56,7 +56,7 @@ def normal(n: int, d: int) -> np.ndarray:
 def peaks() -> tuple[dict[str, Callable[[], Any]], Callable[[Times], tuple[float, float]]]:
     """Work that shows the peaks of sgemm and of cosines, and their numbers a second from its times."""
     A, B, C = normal(1024, 1024), normal(1024, 1024), np.empty((1024, 1024), np.float32)
-    phases, waves = normal(256, 64), np.empty((512, 64), np.float32)
+    phases, waves = normal(512, 128), np.empty((1024, 128), np.float32)
 
     def cosines() -> None:
         for _ in range(50):
@@ -125,7 +125,7 @@ def maclaurin(quick: bool) -> Iterator[dict]:
         n = 2048
         X, room = normal(n, d) / np.float32(d**0.5), np.empty(n * D, np.float32)
         drawn = features.RandomMaclaurin(kernels.Exponential(), D).draw(d)
-        signs = rng.choice(np.array([-1, 1], np.float32), (d, sum(drawn.columns.levels)))
+        signs = rng.choice(np.array([-1, 1], np.float32), (d, len(drawn.columns.signs)))
         tile = np.empty((256, signs.shape[1]), np.float32)
 
         def bare(X: np.ndarray = X, signs: np.ndarray = signs, tile: np.ndarray = tile) -> None:
