@@ -95,3 +95,12 @@ def test_products_of_factors(rows):
     for out in outs(WIDE, rows):
         columns.products(factors, start, constant, out)
         np.testing.assert_allclose(out, exact, rtol=2e-6)
+
+
+def test_count_sketches():
+    X = rng.normal(size=(5, 2 * WIDE)).astype(np.float32)[:, ::2]
+    bucket, sign = rng.integers(0, WIDE, WIDE), rng.choice(np.array([-1, 1], np.int8), WIDE)
+    exact = reference.count_sketch(X.astype(np.float64), bucket, sign, WIDE)
+    found = columns.count_sketch(X, bucket, sign, WIDE)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, exact, atol=2e-6)

@@ -13,8 +13,8 @@ from bochner.hot.columns import products
 from bochner.hot.reference import hadamard, power_of_two
 from bochner.seeds import Seed
 
-#: columns worked on at once: their factors stay in the cache of a core
-_COLUMNS = 512
+#: columns worked on at once (up to twice as many): their factors stay in the cache of a core
+_COLUMNS = 1024
 
 
 def by_degree(degrees: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
@@ -40,13 +40,15 @@ class RademacherProducts:
         self.width = len(degrees)
 
     def fill(self, X: Matrix, out: Float) -> None:
-        for first in range(0, self.width, _COLUMNS):
-            start = self.start[first : first + _COLUMNS + 1]
+        bounds = np.linspace(0, self.width, max(1, self.width // _COLUMNS) + 1).astype(int)
+        # One room for all blocks: fresh memory costs as much as the product.
+        room = np.empty((np.diff(self.start[bounds]).max(), X.shape[0]), dtype=out.dtype)
+        for columns in map(slice, bounds[:-1], bounds[1:]):
+            start = self.start[columns.start : columns.stop + 1]
             few = slice(start[0], start[-1])
             signs = self.signs[few].astype(out.dtype)
             signs *= self.roots[few, None].astype(out.dtype)
-            factors = (X @ signs.T).T if is_sparse(X) else signs @ X.T
-            columns = slice(first, first + _COLUMNS)
+            factors = (X @ signs.T).T if is_sparse(X) else np.matmul(signs, X.T, out=room[: len(signs)])
             products(factors, start - start[0], self.constant[columns], out.T[columns])
 
 

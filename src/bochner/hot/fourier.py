@@ -29,7 +29,7 @@ def compiled() -> Any:
 
 def cos_sin(phases: Float, factor: float, amplitude: float, out: Float) -> None:
     """See ``reference.cos_sin``."""
-    loops = loops_for(out)
+    loops = loops_for(out.dtype, len(out))
     if loops is None:
         reference.cos_sin(phases, factor, amplitude, out)
         return
@@ -40,7 +40,7 @@ def cos_sin(phases: Float, factor: float, amplitude: float, out: Float) -> None:
 
 def cos(phases: Float, factor: float, offsets: Float, amplitude: float, out: Float) -> None:
     """See ``reference.cos``."""
-    loops = loops_for(out)
+    loops = loops_for(out.dtype, len(out))
     if loops is None:
         reference.cos(phases, factor, offsets, amplitude, out)
         return
@@ -52,7 +52,7 @@ def cos(phases: Float, factor: float, offsets: Float, amplitude: float, out: Flo
 
 def structured(rows: Float, signs: Float, factors: Float, amplitude: float, out: Float) -> None:
     """See ``reference.structured``."""
-    loops = loops_for(out)
+    loops = loops_for(out.dtype, len(out))
     if loops is None:
         reference.structured(rows, signs, factors, amplitude, out)
         return
@@ -61,9 +61,9 @@ def structured(rows: Float, signs: Float, factors: Float, amplitude: float, out:
     into(out, wide)
 
 
-def loops_for(out: Float) -> Any:
-    """The compiled loops where the shape says so: bits do not depend on what ran before."""
-    return compiled() if out.dtype == np.float32 and len(out) >= WIDE else None
+def loops_for(dtype: Any, width: int) -> Any:
+    """The compiled loops where precision and width say so: bits do not depend on what ran before."""
+    return compiled() if dtype == np.float32 and width >= WIDE else None
 
 
 def room(out: Float, lanes: int) -> Float:

@@ -304,3 +304,12 @@ def products(factors, start, constant, out, step):
             more = factors[level]
             for j in range(rows):
                 target[j] *= more[j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def count_sketch(X, bucket, sign, out):
+    """See ``reference.count_sketch``: adds to ``out``."""
+    rows, d = X.shape
+    for i in range(rows):
+        for j in range(d):
+            out[i, bucket[j]] += sign[j] * X[i, j]
