@@ -23,7 +23,7 @@ _COMMANDS = {
     "forget": ("sharing", "Take rows out of a model, exactly."),
     "verify": ("looking", "Check files of rows, models and statistics for damage."),
     "inspect": ("looking", "Say what is in a file."),
-    "demo": ("showing", "Kernels, maps and their errors on digits that ship with scikit-learn."),
+    "demo": ("showing", "Kernels at work: on digits, and on a table streamed from disk."),
 }
 
 
