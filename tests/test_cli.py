@@ -175,6 +175,14 @@ def test_files_are_verified_and_inspected(run, files):
     assert "gaussian(gamma=0.3)" in out
 
 
+def test_a_model_is_exported(run, files):
+    pytest.importorskip("onnx")
+    fitted(run)
+    code, _, err = run("export", "m.bochner", "-o", "m.onnx")
+    assert (code == 0) == (files / "m.onnx").exists()
+    assert code == 0 or "has no form in ONNX" in err
+
+
 def test_a_killed_fit_goes_on_and_clears_up(run, files):
     fitted(run)
     fitted(run, "--checkpoint", "state", output="kept.bochner")
