@@ -175,6 +175,14 @@ def test_files_are_verified_and_inspected(run, files):
     assert "gaussian(gamma=0.3)" in out
 
 
+def test_a_model_is_exported(run, files):
+    pytest.importorskip("onnx")
+    fitted(run)
+    code, _, err = run("export", "m.bochner", "-o", "m.onnx")
+    assert (code == 0) == (files / "m.onnx").exists()
+    assert code == 0 or "has no form in ONNX" in err
+
+
 def test_a_killed_fit_goes_on_and_clears_up(run, files):
     fitted(run)
     fitted(run, "--checkpoint", "state", output="kept.bochner")
@@ -208,15 +216,21 @@ def test_what_is_wrong_is_one_sentence(run, files, arguments, said):
     assert sorted(files.iterdir()) == before
 
 
-def test_the_demo_shows_kernels_that_are_well_approximated():
-    done = bochner("demo", "--n-features", "512")
-    assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if "(" in line and "[" in line and not line.startswith("kernel")]
+def test_the_demo_shows_kernels_at_work(run, tmp_path):
+    pytest.importorskip("pyarrow")
+    code, out, err = run("demo", "--rows", "20000", "-D", "64", "-o", tmp_path / "page.html")
+    assert code == 0, err
+    rows = [line for line in out.splitlines() if "(" in line and "[" in line and not line.startswith("kernel")]
     assert len(rows) == 7
     errors = [float(re.search(r"(\S+) \[", row)[1]) for row in rows]
     assert max(errors) < 0.15
-    best = max(float(re.search(r"\] +(0\.\d+)", row)[1]) for row in rows)
-    assert best > 0.97
+    assert max(float(re.search(r"\] +(0\.\d+)", row)[1]) for row in rows) > 0.97
+    table = re.findall(r"^(linear model|exact|gradient|bochner).*? {2}(0\.\d+) ", out, re.MULTILINE)
+    accuracy = {name: float(value) for name, value in table}  # of bochner the widest, which comes last
+    assert len(table) == 5
+    assert accuracy["bochner"] > accuracy["linear model"] + 0.1
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("demo", "--help")])

@@ -16,7 +16,8 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_run(page, capsys):
+def test_the_examples_run(page, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     names = {}
     for block in blocks:

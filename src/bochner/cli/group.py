@@ -15,6 +15,7 @@ _COMMANDS = {
     "predict": ("using", "Predict the rows of files with a model."),
     "score": ("using", "Compare the predictions of a model with the truth."),
     "report": ("using", "A page about a model and how well it predicts."),
+    "export": ("using", "Write a model as ONNX."),
     "choose": ("fitting", "Compare kernels on a sample of the rows."),
     "moments": ("sharing", "Statistics of some rows, for a model that is solved elsewhere."),
     "merge": ("sharing", "Add up statistics of several places."),
@@ -23,7 +24,7 @@ _COMMANDS = {
     "forget": ("sharing", "Take rows out of a model, exactly."),
     "verify": ("looking", "Check files of rows, models and statistics for damage."),
     "inspect": ("looking", "Say what is in a file."),
-    "demo": ("showing", "Kernels, maps and their errors on digits that ship with scikit-learn."),
+    "demo": ("showing", "Kernels at work: on digits, and on a table streamed from disk."),
 }
 
 

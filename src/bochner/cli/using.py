@@ -190,3 +190,16 @@ def report(model: str, data: tuple[str, ...], title: str, output: str, **options
 
     write_page(output, opened(model), source_of(data, **options), title)
     print(output)
+
+
+@click.command(epilog="\b\nExample:\n  bochner export model.bochner -o model.onnx")
+@click.argument("model")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="File to write, .onnx.")
+def export(model: str, output: str) -> None:
+    """Write MODEL as ONNX: input X, output prediction, and scores of classes."""
+    require_writable(output)
+    from bochner.export import to_onnx
+    from bochner.saved import load
+
+    to_onnx(load(model), output)
+    print(output)

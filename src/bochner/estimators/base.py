@@ -14,6 +14,7 @@ from bochner.errors import DataError
 from bochner.estimators.rows import RowsEstimator
 from bochner.estimators.search import Search, scaling_for, search
 from bochner.features import Drawn, FeatureMap
+from bochner.hot.blas import single_threaded
 from bochner.kernels import Kernel
 from bochner.run import Flow, Journal, Local, Meter
 from bochner.sources import Chunk, Scaling, Source
@@ -77,6 +78,12 @@ class KernelEstimator(RowsEstimator):
         Returns the sample of rows, as they come from the source, that decided.
         """
         sample = source.sample(SAMPLE, seed)
+        # Many small products: threads of BLAS would wait for each other, much longer on a busy machine.
+        with single_threaded():
+            self._choose(source, sample, seed, targets)
+        return sample
+
+    def _choose(self, source: Source, sample: Chunk, seed: int, targets: Targets | None) -> None:
         self.search_ = None
         recipe, scaling = self.map, self.scaling
         if isinstance(recipe, Drawn):
@@ -100,7 +107,6 @@ class KernelEstimator(RowsEstimator):
                 )
             self.drawn_ = recipe.draw(source.d, seed, sample=rows)
         self.map_, self.kernel_ = self.drawn_.map, self.drawn_.kernel
-        return sample
 
     @property
     def _separate(self) -> bool:

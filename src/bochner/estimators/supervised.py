@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -26,6 +26,7 @@ from bochner.estimators.reduced import ReducedMixin, Reduction, Stage, after_pca
 from bochner.estimators.selecting import Options, learn
 from bochner.estimators.sweeping import SweepingMixin
 from bochner.estimators.updating import UpdatingMixin
+from bochner.hot.blas import single_threaded
 from bochner.model import Model
 from bochner.run import Journal
 from bochner.solvers import Outcome
@@ -35,6 +36,8 @@ from bochner.stats import Classes, Folds, Moments, Targets, learn_targets
 
 #: numbers of a feature matrix up to which float64 costs little and is taken
 SMALL = 1 << 24
+#: features up to which one thread solves
+_NARROW = 2048
 
 
 #: outcomes that a user asked for or need not hear of
@@ -212,7 +215,7 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
 
     def _after_pca(self, how: Reduction, source: Source | None, progress: bool) -> Learnt:
         """What is learnt of principal components; from moments in float64 where those in float32 do not suffice."""
-        with self._timed("solving"):
+        with self._timed("solving"), self._calm():
             learnt = after_pca(self._kept(), self.alpha, self._noise, how, self.drawn_, self._stage)
         blurred = learnt.hidden or learnt.solution.outcome is Outcome.BELOW_PRECISION
         if source is None or not blurred or self.precision != "auto" or self._noise != FLOAT32_NOISE:
@@ -223,6 +226,14 @@ class KernelPredictor(UpdatingMixin, SweepingMixin, ReducedMixin, KernelEstimato
         return replace(learnt, notes=(*learnt.notes, _AGAIN))
 
     def _chosen(self, widths: list[int], choose: bool = False, alpha: Any = None) -> Learnt:
+        with self._calm():
+            return self._from_moments(widths, choose, alpha)
+
+    def _calm(self) -> AbstractContextManager[None]:
+        """One thread of BLAS for small matrices: several wait for each other, long where a machine is busy."""
+        return single_threaded() if self._kept().width <= _NARROW else nullcontext()
+
+    def _from_moments(self, widths: list[int], choose: bool, alpha: Any) -> Learnt:
         options, alpha = Options.of(self), self.alpha if alpha is None else alpha
         if options.plain:
             return from_moments(self._kept(), alpha, self._noise, widths, choose)

@@ -68,7 +68,7 @@ class Chain(FeatureMap):
         return replace(self, inner=inner, outer=outer)
 
     def _draw(self, d: int, seed: Seed) -> Drawn:
-        return _DrawnChain(self, d, seed)
+        return DrawnChain(self, d, seed)
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
@@ -77,7 +77,7 @@ class Chain(FeatureMap):
         yield cls(Matern(1.5, 1.0).over(linear), 64, OptimalMaclaurin(linear, d), RandomFourier(Matern(1.5, 1.0), 64))
 
 
-class _DrawnChain(Drawn):
+class DrawnChain(Drawn):
     tile = 256
 
     def __init__(self, recipe: Chain, d: int, seed: Seed):
@@ -154,7 +154,7 @@ class Concatenate(_Parts):
         return replace(self, n_features=n_features, parts=scaled)
 
     def _draw(self, d: int, seed: Seed) -> Drawn:
-        return _DrawnParts(self, d, seed)
+        return DrawnParts(self, d, seed)
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
@@ -162,7 +162,7 @@ class Concatenate(_Parts):
         yield cls(first + second, 96, (RandomFourier(first, 64), OptimalMaclaurin(second, 32)))
 
 
-class _DrawnParts(Drawn):
+class DrawnParts(Drawn):
     def __init__(self, recipe: Concatenate, d: int, seed: Seed):
         self.parts = [part._draw(d, seed.child(i)) for i, part in enumerate(recipe.parts)]
         super().__init__(recipe, d, seed, sum(part.width for part in self.parts))

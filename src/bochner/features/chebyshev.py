@@ -11,7 +11,7 @@ import numpy as np
 from bochner.arrays import Float, Rows, dense
 from bochner.errors import MapError
 from bochner.features.base import FeatureMap, register, who_lacks
-from bochner.features.sampled import ADVICE, DrawnAdditive, columns_each, positive_log
+from bochner.features.sampled import ADVICE, DrawnScalar, columns_each, positive_log
 from bochner.kernels import Chi2
 from bochner.seeds import Seed
 
@@ -72,7 +72,7 @@ class ElementaryChi2(_Chi2Series):
         yield cls(Chi2(), 5 * d, scale=1.0)
 
 
-class _DrawnSeries(DrawnAdditive):
+class _DrawnSeries(DrawnScalar):
     def __init__(self, recipe: _Chi2Series, d: int, seed: Seed):
         super().__init__(recipe, d, seed, columns_each(recipe.n_features, d))
         profile = recipe.kernel.profile()

@@ -13,10 +13,13 @@ from bochner.arrays import Float, Float64, Matrix, frozen
 from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
 from bochner.features.frequencies import LAWS, Frequencies, draw_frequencies, draw_offsets
+from bochner.hot.fourier import cos
 from bochner.kernels import Gaussian, Laplacian, Matern, SkewedChi2, SkewedIntersection
 from bochner.kernels.spectrum import Spectrum
 from bochner.seeds import Seed
 
+#: features of a tile: with its phases it stays in the cache of a core
+_TILE = 1 << 19
 ADVICE = "random Fourier features need a shift-invariant or skewed kernel; features.choose picks a map for any kernel"
 
 
@@ -87,6 +90,8 @@ class SkewedFourier(RandomFourier):
 class DrawnFourier(Drawn):
     """Frequencies and, for the phase form, offsets."""
 
+    layout = "F"
+
     def __init__(self, recipe: RandomFourier, d: int, seed: Seed):
         spectrum = recipe.kernel.spectrum()
         if spectrum is None:
@@ -94,7 +99,7 @@ class DrawnFourier(Drawn):
         self.pairs = recipe.form == "pairs"
         count = recipe.n_features // 2 if self.pairs else recipe.n_features
         super().__init__(recipe, d, seed, 2 * count if self.pairs else count)
-        self.layout = "F" if self.pairs else "C"
+        self.tile = max(64, _TILE // self.width)
         self.frequencies: Frequencies = draw_frequencies(spectrum, d, count, recipe.frequencies, seed)
         self.offsets = None if self.pairs else frozen(draw_offsets(count, seed))
         self.amplitude = float(np.sqrt(spectrum.mass * (1.0 if self.pairs else 2.0) / count))
@@ -114,10 +119,7 @@ class DrawnFourier(Drawn):
         if self.offsets is None:
             self.frequencies.pairs(X, self.amplitude, out.T)
             return
-        phases = self.frequencies.project(X)
-        phases += self.offsets.astype(phases.dtype)
-        np.cos(phases, out=out)
-        out *= out.dtype.type(self.amplitude)
+        cos(self.frequencies.project(X).T, 0.5 / np.pi, self.offsets / (2.0 * np.pi), self.amplitude, out.T)
 
     def variance(self, X: Any, Y: Any = None, replicates: int = 16) -> Float64:
         """Independent frequencies: (1 + k(2Δ) − 2k²)/D for pairs, (1 + k(2Δ)/2 − k²)/D for phases."""

@@ -43,6 +43,10 @@ class Frequencies(ABC):
     @abstractmethod
     def _project(self, E: Matrix) -> Float: ...
 
+    def matrix_of(self, d: int) -> Float64:
+        """All frequencies as one matrix (width, count): phases are linear in the embedded coordinates."""
+        return np.asarray(self._project(np.eye(self.spectrum.width(d))))
+
     def part(self, start: int, stop: int) -> Frequencies | None:
         """Frequencies ``start`` to ``stop`` alone, where they can be had without the others."""
         return None

@@ -98,6 +98,7 @@ class RandomMaclaurin(FeatureMap):
 class DrawnMaclaurin(Drawn):
     """Degrees and signs of every column."""
 
+    layout, tile = "F", 512
     variance_is_exact = True
 
     def __init__(self, recipe: RandomMaclaurin, d: int, seed: Seed):
@@ -209,6 +210,8 @@ class TruncatedMaclaurin(FeatureMap):
 
 class DrawnTruncated(Drawn):
     """Strata of columns, one for each degree; ``bias`` bounds what is cut off."""
+
+    layout, tile = "F", 512
 
     def __init__(self, recipe: TruncatedMaclaurin, d: int, seed: Seed):
         super().__init__(recipe, d, seed, recipe.n_features)

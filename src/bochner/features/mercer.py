@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bochner.arrays import Float, Float64, Rows, frozen
 from bochner.errors import MapError
 from bochner.features.base import FeatureMap, register
-from bochner.features.sampled import DrawnAdditive, columns_each, profile_of
+from bochner.features.sampled import DrawnScalar, columns_each, profile_of
 from bochner.kernels import Chi2, Intersection, JensenShannon
 from bochner.kernels.profile import Profile
 from bochner.seeds import Seed
@@ -84,7 +84,7 @@ def eigenfunctions(profile: Profile, grid: Float64, weights: Float64, m: int) ->
     return np.asarray(root[:, None] * vectors[:, :keep] * signs / np.sqrt(values[:keep]))
 
 
-class DrawnMercer(DrawnAdditive):
+class DrawnMercer(DrawnScalar):
     """The table of the eigenfunctions."""
 
     def __init__(self, recipe: Mercer1D, d: int, seed: Seed):

@@ -1,6 +1,6 @@
 """Columns that are products of random projections: what all Maclaurin maps are made of.
 
-Columns are kept by descending degree, so that the factors of level j are the leading columns.
+Complex columns are kept by descending degree, so that the factors of level j are the leading ones.
 """
 
 from __future__ import annotations
@@ -8,9 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bochner.arrays import Float, Float64, Matrix, dense, frozen
+from bochner.arrays import Float, Float64, Matrix, dense, frozen, is_sparse
+from bochner.hot.columns import products
 from bochner.hot.reference import hadamard, power_of_two
 from bochner.seeds import Seed
+
+#: columns worked on at once (up to twice as many): their factors stay in the cache of a core
+_COLUMNS = 1024
 
 
 def by_degree(degrees: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
@@ -29,22 +33,23 @@ class RademacherProducts:
     """Real columns weight · ∏ⱼ ωⱼᵀx with independent signs ω, given as rows (Σ degrees, d), column by column."""
 
     def __init__(self, degrees: NDArray[np.int64], weights: Float64, signs: NDArray[np.int8]):
-        self.order, self.levels = by_degree(degrees)
-        start = np.cumsum(degrees) - degrees
-        self.constant = frozen(np.where(degrees == 0, weights, 1.0)[self.order])
-        root = per_factor(weights, degrees)
-        self.signs = [
-            frozen(signs[start[self.order[:count]] + level].T, np.int8) for level, count in enumerate(self.levels)
-        ]
-        self.roots = frozen(root[self.order])
+        self.start = frozen(np.concatenate([[0], np.cumsum(degrees)]), np.int64)
+        self.constant = frozen(np.where(degrees == 0, weights, 1.0))
+        self.signs = frozen(signs, np.int8)
+        self.roots = frozen(np.repeat(per_factor(weights, degrees), degrees))
         self.width = len(degrees)
 
     def fill(self, X: Matrix, out: Float) -> None:
-        product = np.empty((X.shape[0], self.width), dtype=out.dtype)
-        product[:] = self.constant
-        for signs, count in zip(self.signs, self.levels, strict=True):
-            product[:, :count] *= (X @ signs.astype(out.dtype)) * self.roots[:count].astype(out.dtype)
-        out[:, self.order] = product
+        bounds = np.linspace(0, self.width, max(1, self.width // _COLUMNS) + 1).astype(int)
+        # One room for all blocks: fresh memory costs as much as the product.
+        room = np.empty((np.diff(self.start[bounds]).max(), X.shape[0]), dtype=out.dtype)
+        for columns in map(slice, bounds[:-1], bounds[1:]):
+            start = self.start[columns.start : columns.stop + 1]
+            few = slice(start[0], start[-1])
+            signs = self.signs[few].astype(out.dtype)
+            signs *= self.roots[few, None].astype(out.dtype)
+            factors = (X @ signs.T).T if is_sparse(X) else np.matmul(signs, X.T, out=room[: len(signs)])
+            products(factors, start - start[0], self.constant[columns], out.T[columns])
 
 
 class ComplexSketch:

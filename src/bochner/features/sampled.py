@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from bochner.arrays import Float, Float64, Matrix, Rows, dense, frozen
 from bochner.errors import MapError
 from bochner.features.base import Drawn, FeatureMap, option, register, who_lacks
+from bochner.hot.columns import signature
 from bochner.kernels import Chi2, Intersection, JensenShannon
 from bochner.kernels.base import Kernel
 from bochner.kernels.profile import Profile
@@ -152,16 +153,23 @@ def tuned_period(profile: Profile, r: int, window: str, X: Float) -> float:
 
 
 class DrawnAdditive(Drawn):
-    """One scalar function of m values applied to every column, the m values of a column side by side."""
+    """m functions applied to every column, the m values of a column side by side."""
+
+    layout = "F"
 
     def __init__(self, recipe: FeatureMap, d: int, seed: Seed, m: int):
         super().__init__(recipe, d, seed, m * d)
         self.m = m
-        self.tile = max(1, (1 << 18) // self.width)
+        self.tile = max(16, (1 << 18) // self.width // 16 * 16)  # whole vectors of rows
+
+
+class DrawnScalar(DrawnAdditive):
+    """The m functions as one of arrays."""
 
     def _fill(self, X: Matrix, out: Float) -> None:
         rows = dense(X)
-        self._scalar(rows, out.reshape(*rows.shape, self.m) if out.flags.c_contiguous else _split(out, self.m))
+        by_row = out.strides[0] == out.itemsize
+        self._scalar(np.asfortranarray(rows) if by_row else rows, _split(out, self.m))
 
     @abstractmethod
     def _scalar(self, x: Float, out: Float) -> None:
@@ -185,11 +193,5 @@ class DrawnSampled(DrawnAdditive):
         self.root = frozen(np.sqrt(np.concatenate([h[:1], 2.0 * h[1:]])))
         self.step, self.degree = 2.0 * np.pi / period, float(profile.degree or 1.0)
 
-    def _scalar(self, x: Float, out: Float) -> None:
-        amplitude = np.power(x, 0.5 * self.degree)
-        log = positive_log(x) * x.dtype.type(self.step)
-        out[..., 0] = amplitude * x.dtype.type(self.root[0])
-        for j in range(1, len(self.root)):
-            scaled, phase = amplitude * x.dtype.type(self.root[j]), log * x.dtype.type(j)
-            np.multiply(np.cos(phase), scaled, out=out[..., 2 * j - 1])
-            np.multiply(np.sin(phase), scaled, out=out[..., 2 * j])
+    def _fill(self, X: Matrix, out: Float) -> None:
+        signature(dense(X).T, self.degree, self.step, self.root, out.T)

@@ -14,7 +14,8 @@ from bochner.features.base import Drawn, FeatureMap, register, who_lacks
 from bochner.features.fourier import ADVICE as FOURIER_ADVICE
 from bochner.features.frequencies import Frequencies, draw_norms
 from bochner.features.maclaurin import apportion, reach_of, require_reach, series_of
-from bochner.hot.reference import circular_product, count_sketch, hadamard, power_of_two
+from bochner.hot.columns import count_sketch
+from bochner.hot.reference import circular_product, hadamard, power_of_two
 from bochner.kernels import Exponential, Gaussian, Homogeneous, Matern, Polynomial
 from bochner.kernels.spectrum import Radial
 from bochner.seeds import Seed
@@ -74,6 +75,7 @@ class DrawnTensorSketch(Drawn):
             hashes = [(frozen(s.integers(width, d + 1)), frozen(s.signs(d + 1))) for s in streams]
             self.parts.append((offset, float(np.sqrt(weight)), width, hashes))
         super().__init__(recipe, d, seed, sum(width for _, _, width, _ in self.parts))
+        self.tile = max(16, (1 << 16) // self.width)  # larger transforms would get fresh memory for each tile
 
     def _fill(self, X: Matrix, out: Float) -> None:
         rows, start = dense(X), 0

@@ -77,14 +77,14 @@ class Scaled(_Wrapped):
     def _draw(self, d: int, seed: Seed) -> Drawn:
         if not isinstance(self.kernel, Scale):
             raise self._refused()
-        return _DrawnScaled(self, d, self._part()._draw(d, seed), self.kernel.factor)
+        return DrawnScaled(self, d, self._part()._draw(d, seed), self.kernel.factor)
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
         yield cls(2.5 * Gaussian(0.5 / d), 64, RandomFourier(Gaussian(0.5 / d), 64))
 
 
-class _DrawnScaled(_DrawnWrapped):
+class DrawnScaled(_DrawnWrapped):
     def __init__(self, recipe: Scaled, d: int, inner: Drawn, factor: float):
         super().__init__(recipe, d, inner)
         self.factor = factor
@@ -121,7 +121,7 @@ class OnColumns(_Wrapped):
 
     def _draw(self, d: int, seed: Seed) -> Drawn:
         index = self._index()
-        return _DrawnOn(self, d, self._part()._draw(len(index), seed), index)
+        return DrawnOn(self, d, self._part()._draw(len(index), seed), index)
 
     @classmethod
     def examples(cls, d: int) -> Iterable[FeatureMap]:
@@ -129,7 +129,7 @@ class OnColumns(_Wrapped):
         yield cls(kernel.on([d - 1]), 64, RandomFourier(kernel, 64))
 
 
-class _DrawnOn(_DrawnWrapped):
+class DrawnOn(_DrawnWrapped):
     def __init__(self, recipe: OnColumns, d: int, inner: Drawn, index: list[int]):
         super().__init__(recipe, d, inner)
         self.index = index

@@ -1,4 +1,4 @@
-"""Pairs of cosines and sines of many rows, by the compiled loops where Numba is installed, else by NumPy.
+"""Cosines and sines of many rows, by the compiled loops where Numba is installed, else by NumPy.
 
 Arrays are feature by row.  Both ways agree to the rounding of single precision.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from bochner.hot import reference
 from bochner.hot.reference import Float
 
-#: features from which on compiled loops are worth the half second that it takes to load them
-WIDE = 2048
+#: features from which on compiled loops are worth the third of a second that it takes to load them
+WIDE = 512
 
 
 @cache
@@ -29,42 +29,66 @@ def compiled() -> Any:
 
 def cos_sin(phases: Float, factor: float, amplitude: float, out: Float) -> None:
     """See ``reference.cos_sin``."""
-    loops = _loops(out)
+    loops = loops_for(out.dtype, len(out))
     if loops is None:
         reference.cos_sin(phases, factor, amplitude, out)
         return
-    wide = _room(out, loops.LANES)
-    loops.cos_sin(_padded(phases, wide.shape[1]), np.float32(factor), np.float32(amplitude), wide)
-    _into(out, wide)
+    wide = room(out, loops.LANES)
+    loops.cos_sin(padded(phases, wide.shape[1]), np.float32(factor), np.float32(amplitude), *flat(wide))
+    into(out, wide)
+
+
+def cos(phases: Float, factor: float, offsets: Float, amplitude: float, out: Float) -> None:
+    """See ``reference.cos``."""
+    loops = loops_for(out.dtype, len(out))
+    if loops is None:
+        reference.cos(phases, factor, offsets, amplitude, out)
+        return
+    wide = room(out, loops.LANES)
+    columns = padded(phases, wide.shape[1])
+    loops.cos(columns, np.float32(factor), offsets.astype(np.float32), np.float32(amplitude), *flat(wide))
+    into(out, wide)
 
 
 def structured(rows: Float, signs: Float, factors: Float, amplitude: float, out: Float) -> None:
     """See ``reference.structured``."""
-    loops = _loops(out)
+    loops = loops_for(out.dtype, len(out))
     if loops is None:
         reference.structured(rows, signs, factors, amplitude, out)
         return
-    wide = _room(out, loops.LANES)
-    loops.structured(_padded(rows, wide.shape[1]), signs, factors, np.float32(amplitude), wide)
-    _into(out, wide)
+    wide = room(out, loops.LANES)
+    loops.structured(padded(rows, wide.shape[1]), signs, factors, np.float32(amplitude), *flat(wide))
+    into(out, wide)
 
 
-def _loops(out: Float) -> Any:
-    return compiled() if out.dtype == np.float32 and len(out) >= WIDE else None
+def loops_for(dtype: Any, width: int) -> Any:
+    """The compiled loops where precision and width say so: bits do not depend on what ran before."""
+    return compiled() if dtype == np.float32 and width >= WIDE else None
 
 
-def _room(out: Float, lanes: int) -> Float:
-    """``out`` itself where loops can write into it, else room for its rows in whole vectors."""
-    rows = -(-out.shape[1] // lanes) * lanes
-    return out if rows == out.shape[1] and out.flags.c_contiguous else np.empty((len(out), rows), out.dtype)
+def room(out: Float, lanes: int) -> Float:
+    """``out`` itself where loops can write into it, else room for as many rows, at least a vector of them."""
+    rows = out.shape[1]
+    if rows >= lanes and out.strides[1] == out.itemsize and out.strides[0] >= rows * out.itemsize:
+        return out
+    return np.empty((len(out), max(rows, lanes)), out.dtype)
 
 
-def _into(out: Float, wide: Float) -> None:
+def flat(out: Float) -> tuple[Float, int]:
+    """The stretch of memory that ``out`` lies in, and how far apart its features are there."""
+    if out.flags.c_contiguous:
+        return out.reshape(-1), out.shape[1]
+    step = out.strides[0] // out.itemsize
+    return np.lib.stride_tricks.as_strided(out, ((len(out) - 1) * step + out.shape[1],), (out.itemsize,)), step
+
+
+def into(out: Float, wide: Float) -> None:
+    """What was written into ``room``, where it belongs."""
     if wide is not out:
         out[...] = wide[:, : out.shape[1]]
 
 
-def _padded(columns: Float, rows: int) -> Float:
+def padded(columns: Float, rows: int) -> Float:
     """Columns as contiguous float32, with zeros for rows that are not there."""
     if columns.shape[1] == rows:
         return np.ascontiguousarray(columns, dtype=np.float32)

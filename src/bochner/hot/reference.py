@@ -45,11 +45,23 @@ def hadamard(X: Float) -> Float:
 TURNS = (-6.283185005187988, 41.34165573120117, -81.60100555419922, 76.5497817993164, -39.53670120239258)
 
 
+#: log₂ (1 + s)/(1 − s) = s Σ LOGARITHM[k] s^(2k), the series; to 2e-9 where |s| ≤ 0.1716
+LOGARITHM = tuple(2.0 / np.log(2.0) / (2 * k + 1) for k in range(6))
+
+
 def cos_sin(phases: Float, factor: float, amplitude: float, out: Float) -> None:
     """out[2i], out[2i+1] = amplitude · (cos, sin) 2π factor · phases[i]: phases (count, n), out (2 count, n)."""
     angles = phases * phases.dtype.type(2.0 * np.pi * factor)
     np.cos(angles, out=out[0::2])
     np.sin(angles, out=out[1::2])
+    out *= out.dtype.type(amplitude)
+
+
+def cos(phases: Float, factor: float, offsets: Float, amplitude: float, out: Float) -> None:
+    """out[i] = amplitude · cos 2π (factor · phases[i] + offsets[i]): phases and out (count, n), offsets in turns."""
+    np.multiply(phases, phases.dtype.type(2.0 * np.pi * factor), out=out)
+    out += (2.0 * np.pi * offsets).astype(out.dtype)[:, None]
+    np.cos(out, out=out)
     out *= out.dtype.type(amplitude)
 
 
@@ -64,6 +76,27 @@ def structured(rows: Float, signs: Float, factors: Float, amplitude: float, out:
         parts = hadamard(parts * sign.reshape(-1, size))
     phases = parts.reshape(n, -1)[:, : len(factors)] * factors
     cos_sin(np.ascontiguousarray(phases.T), 1.0, amplitude, out)
+
+
+def signature(columns: Float, degree: float, step: float, weights: Float, out: Float) -> None:
+    """√(xᵈ) times w₀, wₖ cos(k step log x), wₖ sin(k step log x), side by side for every column: (columns, n)."""
+    m, dtype = 2 * len(weights) - 1, out.dtype
+    amplitude = np.power(columns, 0.5 * degree, dtype=dtype)
+    log = np.log(np.where(columns > 0, columns, 1)).astype(dtype) * dtype.type(step)
+    out[0::m] = amplitude * dtype.type(weights[0])
+    for k in range(1, len(weights)):
+        scaled, phase = amplitude * dtype.type(weights[k]), log * dtype.type(k)
+        np.multiply(np.cos(phase), scaled, out=out[2 * k - 1 :: m])
+        np.multiply(np.sin(phase), scaled, out=out[2 * k :: m])
+
+
+def products(factors: Float, start: NDArray[np.int64], constant: Float, out: Float) -> None:
+    """out[i] = constant[i] ∏ factors[start[i] : start[i + 1]]: factors (total, n), out (count, n)."""
+    degrees = np.diff(start)
+    out[...] = constant[:, None]
+    for level in range(int(degrees.max(initial=0))):
+        deep = np.flatnonzero(degrees > level)
+        out[deep] *= factors[start[deep] + level]
 
 
 def count_sketch(X: Float, bucket: NDArray[np.int64], sign: NDArray[np.int8], width: int) -> Float:

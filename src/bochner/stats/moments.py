@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bochner.arrays import Float, Float64
 from bochner.errors import DataError
-from bochner.hot.reference import add_gram
+from bochner.hot.gram import add_gram, mirror
 from bochner.stats.base import Batch, Statistic
 
 #: rows of a tile of many features
@@ -182,7 +182,9 @@ class _Sums:
         if self.shift is None or self.weight == 0.0:
             return replace(Part.empty(width, outputs), count=self.count)
         mean, target_mean = self.sums / self.weight, self.target_sums / self.weight
-        scatter = self.scatter - np.multiply.outer(self.sums, mean)
+        mirror(self.scatter)
+        scatter = np.multiply.outer(self.sums, mean)
+        np.subtract(self.scatter, scatter, out=scatter)
         return Part(
             self.count,
             self.weight,
