@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, r2_score, recall_score
 
 import bochner as bochner_package
-from bochner import KernelRegressor
+from bochner import KernelRegressor, features, kernels
 from bochner.cli import main
 
 rng = np.random.default_rng(0)
@@ -175,12 +175,20 @@ def test_files_are_verified_and_inspected(run, files):
     assert "gaussian(gamma=0.3)" in out
 
 
-def test_a_model_is_exported(run, files):
+def test_a_model_is_exported_or_refused(run, files):
     pytest.importorskip("onnx")
-    fitted(run)
-    code, _, err = run("export", "m.bochner", "-o", "m.onnx")
-    assert (code == 0) == (files / "m.onnx").exists()
-    assert code == 0 or "has no form in ONNX" in err
+    rows = np.abs(X)
+    for name, recipe in (
+        ("fourier", features.RandomFourier(kernels.Gaussian(0.3), 32)),
+        ("mercer", features.Mercer1D(kernels.Chi2(), 12)),
+    ):
+        KernelRegressor(map=recipe, alpha=0.1, random_state=0).fit(rows, PRICE).save(files / f"{name}.bochner")
+    assert run("export", "fourier.bochner", "-o", "f.onnx")[0] == 0
+    assert (files / "f.onnx").stat().st_size > 0
+    code, _, err = run("export", "mercer.bochner", "-o", "m.onnx")
+    assert code == 2
+    assert "Mercer1D has no form in ONNX" in err
+    assert not (files / "m.onnx").exists()
 
 
 def test_a_killed_fit_goes_on_and_clears_up(run, files):

@@ -11,20 +11,20 @@ from bochner.cli.options import writable as require_writable
 
 if TYPE_CHECKING:
     from bochner.estimators.supervised import KernelPredictor
+    from bochner.model import Model
     from bochner.stats import Moments
-
-_WHOLE = "Learnt from the rows so far and these, the model is that of a fit on all of them."
 
 
 def estimator_of(path: str) -> KernelPredictor:
     """The fitted estimator of a model file."""
     from bochner import KernelClassifier, KernelRegressor
-    from bochner.saved import load
+    from bochner.estimators.reopened import revive
+    from bochner.saved import opened
     from bochner.stats import Classes
 
-    found: KernelPredictor = (KernelClassifier if isinstance(load(path).targets, Classes) else KernelRegressor).load(
-        path
-    )
+    file = opened(path)
+    found: KernelPredictor = KernelClassifier() if isinstance(file.model.targets, Classes) else KernelRegressor()
+    revive(found, file, path)
     return found
 
 
@@ -46,8 +46,9 @@ def moments(
     require_writable(output)
     from bochner.saved import save_moments
 
-    found = estimator_of(base).collect(source_of(data, **options), first=first, progress=not quiet)
-    save_moments(found, output, first=first, map=_map_of(base))
+    estimator = estimator_of(base)
+    found = estimator.collect(source_of(data, **options), first=first, progress=not quiet)
+    save_moments(found, output, first=first, map=_map_of(estimator.model_))
     rows = _rows(found)
     tell({"moments": output, "rows": rows, "first": first}, f"{rows:,} rows from number {first:,}: {output}", as_json)
 
@@ -83,7 +84,7 @@ def solve(base: str, parts: tuple[str, ...], alpha: float | None, output: str, a
         estimator.set_params(alpha=alpha)
     if parts:
         total, digest = _added(parts)
-        _require_map(digest, _map_of(base), parts[0], base)
+        _require_map(digest, _map_of(estimator.model_), parts[0], base)
         estimator.absorb(total)
     else:
         estimator.solve()
@@ -151,14 +152,11 @@ def _rows(found: Moments) -> int:
     return sum(part.count for part in found.parts.values())
 
 
-def _map_of(path: str) -> str:
+def _map_of(model: Model) -> str:
     """A digest of the map and scaling of a model: statistics of others do not add up."""
     import hashlib
     import json
 
-    from bochner.saved import load
-
-    model = load(path)
     what = [model.drawn.recipe(), model.scaling.to_json(), model.targets.to_json()]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
